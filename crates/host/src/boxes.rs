@@ -82,7 +82,7 @@ impl Boxes {
         }
         for (from, mut packet) in core::mem::take(&mut self.outbox.passed) {
             if self.pass(now, from, &mut packet, next) == Verdict::Forward {
-                self.outbox.packets.push(packet);
+                self.outbox.context().send(packet);
             }
         }
     }
@@ -135,7 +135,9 @@ impl Boxes {
         for middlebox in &self.boxes {
             middlebox.held_payloads(held);
         }
-        self.outbox.packets.iter().for_each(|packet| held(packet.payload));
+        let outbox = &self.outbox;
+        let sent = outbox.packets.iter().flat_map(|sent| outbox.payloads(sent.packet.payload));
+        sent.for_each(held);
     }
 
     /// The counts of all boxes that are not 0.
@@ -234,7 +236,8 @@ mod tests {
         let verdicts = [10, 20, 30].map(|len| boxes.packet(Time::ZERO, None, &mut packet(len)));
         let expected = [Verdict::Consume, Verdict::Drop(DropReason::Replay), Verdict::Forward];
         assert_eq!(verdicts, expected);
-        let sent: Vec<_> = boxes.outbox.packets.iter().map(|sent| sent.payload.len).collect();
+        let sent: Vec<_> =
+            boxes.outbox.packets.iter().map(|sent| sent.packet.payload.len).collect();
         assert_eq!(sent, [11, 21, 22, 31, 32]);
         assert_eq!(boxes.drops().collect::<Vec<_>>(), [(DropReason::Replay, 1)]);
         // The first has seen three packets, the second two: the earlier wake is returned.
@@ -286,7 +289,7 @@ mod tests {
         }
         // Each keeper has one, and the last judge has added one to the third.
         let sent = |boxes: &Boxes| -> Vec<u32> {
-            boxes.outbox.packets.iter().map(|sent| sent.payload.len).collect()
+            boxes.outbox.packets.iter().map(|sent| sent.packet.payload.len).collect()
         };
         assert_eq!(sent(&boxes), [11, 21, 31, 12, 12]);
         boxes.outbox = Outbox::default();

@@ -55,7 +55,7 @@ use slot::{Slot, Stop};
 use slots::Slots;
 use std::collections::VecDeque;
 use tcp::{Connection, Event};
-use wire::{Body, Ecn, Packet, Ports, Segment};
+use wire::{Body, Ecn, Packet, Payload, Ports, Segment};
 
 /// The output of a host's packets. `A` is the type of its applications.
 pub trait Outlet<A> {
@@ -67,6 +67,12 @@ pub trait Outlet<A> {
     /// of its packets. `application` has the bytes of the payload; it is `None` for datagrams and
     /// for packets of no connection (resets, SYN cookies).
     fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>);
+    /// Takes the payloads that the payload of the packet consists of, before it is sent: it is
+    /// [`wire::Payload::GATHERED`]. Only connections of hosts with [`Settings::gather`] send such.
+    #[inline]
+    fn gather(&mut self, payloads: &mut dyn Iterator<Item = Payload>) {
+        let _ = payloads;
+    }
     /// The most segments in a packet.
     #[inline]
     fn segments(&self) -> u16 {

@@ -20,7 +20,7 @@ pub use host::{
     Listener, Opening, Ordered, Outlet, Prefix, Served, Settings, Statistics,
 };
 pub use middlebox::{
-    Context, DropReason, HostIndication, LinkEvent, Middlebox, Outbox, Port, Verdict,
+    Context, DropReason, HostIndication, LinkEvent, Middlebox, Outbox, Outgoing, Port, Verdict,
 };
 pub use tfrc::{LossCounts, LossHistory, TfrcReceiver, TfrcSender};
 pub use traffic::{

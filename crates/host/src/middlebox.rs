@@ -134,7 +134,28 @@ impl Context<'_> {
     /// Sends a packet from the node, as routed; to the node's own host, if that is its destination.
     /// It is sent before the packet that the box is processing.
     pub fn send(&mut self, packet: Packet) {
-        self.outbox.packets.push(packet);
+        self.outbox.packets.push(Outgoing { packet, segment_size: packet.payload.len });
+    }
+
+    /// Sends a packet like [`Context::send`] whose payload is at most [`Context::segments`] segments of
+    /// `segment_size` bytes, of which only the last may be shorter.
+    pub fn send_unit(&mut self, packet: Packet, segment_size: u32) {
+        self.outbox.packets.push(Outgoing { packet, segment_size });
+    }
+
+    /// The most segments in a packet.
+    #[must_use]
+    pub fn segments(&self) -> u16 {
+        self.outbox.segments
+    }
+
+    /// The payload that consists of these, where payload has the identity of bytes in memory. It is to be sent
+    /// at once.
+    pub fn gather(&mut self, payloads: &mut dyn Iterator<Item = Payload>) -> Payload {
+        let offset = self.outbox.gathered.len() as u64;
+        self.outbox.gathered.extend(payloads);
+        let len = self.outbox.gathered[offset as usize..].iter().map(|payload| payload.len).sum();
+        Payload { stream: Payload::GATHERED, offset, len }
     }
 
     /// Passes on a packet that the box has kept, or a copy of one, to the boxes behind it in the node;
@@ -149,18 +170,66 @@ impl Context<'_> {
     }
 }
 
+/// A packet that a box sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The packet.
+    pub packet: Packet,
+    /// The bytes of payload in each of its segments but the last, which may have fewer.
+    pub segment_size: u32,
+}
+
 /// The actions that boxes have requested, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outbox {
     /// Packets that leave the node, as routed.
-    pub packets: Vec<Packet>,
+    pub packets: Vec<Outgoing>,
+    /// The payloads of packets whose payload is gathered ([`Payload::GATHERED`]), from the number on that is its
+    /// offset.
+    pub gathered: Vec<Payload>,
+    /// The most segments in a packet: 1, unless packets are real, and their segments are cut by a device.
+    pub segments: u16,
     /// Packets for the boxes behind the one that passes them on, each with the link by which it arrived.
     pub passed: Vec<(Option<Port>, Packet)>,
     /// Indications to the node's host.
     pub indications: Vec<HostIndication>,
 }
 
+impl Default for Outbox {
+    fn default() -> Outbox {
+        Outbox {
+            packets: Vec::new(),
+            gathered: Vec::new(),
+            segments: 1,
+            passed: Vec::new(),
+            indications: Vec::new(),
+        }
+    }
+}
+
 impl Outbox {
+    /// The payloads that a payload of these packets consists of: itself, unless it is gathered.
+    pub fn payloads(&self, payload: Payload) -> impl Iterator<Item = Payload> {
+        let is_gathered = payload.stream == Payload::GATHERED;
+        let first = (!is_gathered).then_some(payload);
+        let several = match is_gathered {
+            true => self.gathered.get(payload.offset as usize..).unwrap_or_default(),
+            false => &[],
+        };
+        let mut left = payload.len;
+        let several = several.iter().map_while(move |&part| {
+            left = left.checked_sub(part.len).filter(|_| left > 0)?;
+            Some(part)
+        });
+        first.into_iter().chain(several)
+    }
+
+    /// The packets, in order; each is one segment.
+    #[must_use]
+    pub fn into_packets(self) -> Vec<Packet> {
+        self.packets.into_iter().map(|sent| sent.packet).collect()
+    }
+
     /// The interface by which a box adds actions.
     pub fn context(&mut self) -> Context<'_> {
         Context { outbox: self }

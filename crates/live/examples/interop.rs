@@ -106,7 +106,7 @@ mod matrix {
         fn end(&mut self, case: &str, path: Path) {
             let (ended, report) = path.stop();
             let counts = ended.counts;
-            if counts.failed > 0 || counts.delayed > 0 {
+            if counts.device.failed > 0 || counts.device.delayed > 0 {
                 println!("{case}: {counts:?}");
             }
             if let Some(report) = report {

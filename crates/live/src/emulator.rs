@@ -16,7 +16,6 @@ mod core;
 mod edit;
 mod machine;
 mod nodes;
-mod payloads;
 mod report;
 mod routing;
 mod sleep;

@@ -2,8 +2,10 @@
 
 mod requests;
 mod routes;
+mod rules;
 
 pub use routes::{Network, Route};
+pub use rules::{Family, Rule};
 
 use crate::Error;
 use crate::error::Doing;
@@ -64,6 +66,19 @@ impl Netlink {
         let mut link = self.numbered(device)?;
         link.header.change_mask = LinkFlags::Up;
         self.set(link, || format!("setting {device} down"))
+    }
+
+    /// The MTU of a device, bytes.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn mtu(&self, device: &str) -> Result<u32, Error> {
+        let found =
+            self.find(device)?.attributes.into_iter().find_map(|attribute| match attribute {
+                LinkAttribute::Mtu(mtu) => Some(mtu),
+                _ => None,
+            });
+        Ok(found.unwrap_or(u32::MAX))
     }
 
     /// Sets how many packets may wait at a device until they are read.
@@ -154,6 +169,14 @@ impl Netlink {
         ];
         route.attributes.extend(source.map(|from| RouteAttribute::PrefSource(from.into())));
         self.create(RouteNetlinkMessage::NewRoute(route), action)
+    }
+
+    /// The index of a device.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn index(&self, device: &str) -> Result<u32, Error> {
+        Ok(self.find(device)?.header.index)
     }
 
     /// The kernel's counters of a device.

@@ -6,14 +6,13 @@
 mod announced;
 mod port;
 mod steering;
-mod virtio;
 mod worker;
 mod workers;
 
 pub use workers::Workers;
 
 use crate::error::Doing;
-use crate::{Clock, Copies, Error, Netlink, Offload, Tun};
+use crate::{Clock, Copies, DeviceUse, Error, Netlink, Offload, Tun};
 use base::{Duration, Time};
 use host::{Application, Bytes, ConnectionId, Host, HostIndication, Settings};
 use rustix::event::EventfdFlags;
@@ -30,18 +29,8 @@ use worker::{Command, Worker};
 /// The counters of a stack on its device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets that were read, units of several segments among them.
-    pub read: u64,
-    /// Units of several segments that were read.
-    pub units_read: u64,
-    /// Packets that were written, units of several segments among them.
-    pub written: u64,
-    /// Units of several segments that were written.
-    pub units_written: u64,
-    /// Packets that had to wait because the kernel took none.
-    pub delayed: u64,
-    /// Packets that the kernel refused, and that are lost.
-    pub failed: u64,
+    /// Packets that were read and written.
+    pub device: DeviceUse,
     /// Packets among those read that were for a connection of another worker of the device
     /// ([`Workers`]), and were handed over to it.
     pub handed_over: u64,

@@ -253,7 +253,7 @@ mod tests {
         let mut outbox = Outbox::default();
         let mut cx = outbox.context();
         forwarder.link(Time::ZERO, Port(0), LinkEvent::Corrupted(packet), &mut cx);
-        outbox.packets
+        outbox.into_packets()
     }
 
     /// The copies that a packet reports after it has passed.

@@ -91,7 +91,7 @@ mod tests {
         let now = Time::ZERO + Duration::from_secs(second);
         let passed = router.leaving(now, Port(link), packet, &mut outbox.context());
         assert!(passed.is_ok() || passed == Err(DropReason::TooBig));
-        (passed.is_ok(), outbox.packets.pop())
+        (passed.is_ok(), outbox.into_packets().pop())
     }
 
     #[test]

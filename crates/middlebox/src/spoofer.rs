@@ -90,14 +90,25 @@ impl Settings for Spoofer {
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        Box::new(self.splitter(site))
+    }
+}
+
+impl Spoofer {
+    /// The box, at its place.
+    #[must_use]
+    pub fn splitter(&self, site: &Site<'_>) -> Splitter {
         let capacity = self.cache.map(|Bytes(bytes)| bytes);
         let policy = Policy { capacity, teardown: self.teardown };
         let split = split(site.tcp, policy);
         let mut splitter = Splitter::new(site.address(false), (site.random)(), split);
+        if !site.has_streams {
+            splitter.relays_mut().gather();
+        }
         if let (Some(neighbour), Some(rate)) = (&self.hop, self.rate) {
             splitter.set_hop(site.ports_from(neighbour), rate);
         }
-        Box::new(splitter.with_limit(self.connections))
+        splitter.with_limit(self.connections)
     }
 }
 

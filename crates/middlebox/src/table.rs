@@ -25,6 +25,9 @@ pub struct Site<'a> {
     pub readable: &'a [Association],
     /// The settings of the box's own TCP, if it runs TCP.
     pub tcp: &'a tcp::Config,
+    /// Payload has the identity of its place in an application's stream. Otherwise it has that of the packet that
+    /// brought it.
+    pub has_streams: bool,
     /// The bytes of what the boxes of the world write themselves.
     pub contents: &'a Contents,
     /// A stream of randomness that nothing else uses.

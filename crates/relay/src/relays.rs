@@ -91,6 +91,12 @@ impl Relays {
         }
     }
 
+    /// From now on, segments carry bytes whose payloads do not continue each other ([`Outlet::gather`]).
+    pub fn gather(&mut self) {
+        let host = &mut self.halves.host;
+        host.set(host::Settings { gather: true, ..host.settings() });
+    }
+
     /// Sets the rate of the hop that connections split from now on share. What is sent to ends behind
     /// it is sent at this rate, with equal shares for their addresses and then for the connections
     /// of each; and no half needs a slow start there, if the rate is known.

@@ -15,6 +15,7 @@ mod boxes;
 mod ceten;
 mod experiment;
 mod flow;
+mod gateway;
 mod grid;
 mod links;
 mod loss_meters;
@@ -38,6 +39,7 @@ pub use flow::{
     Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Profile,
     RateControl, ReceiveBuffer, Report, Stack, Stacks, Traffic, Transport, Window, Workload,
 };
+pub use gateway::{Gateway, Mode};
 pub use grid::SweptValues;
 pub use links::{Link, Mtu};
 pub use node_boxes::NodeBox;

@@ -6,8 +6,8 @@ use crate::slab::{Handle, Slab};
 use crate::topology::NodeId;
 use base::{Random, Time};
 use host::{
-    Application, Boxes, Host, HostIndication, Inlet, LinkEvent, Outbox, Outlet, Port, Served,
-    Settings, Verdict,
+    Application, Boxes, Host, HostIndication, Inlet, LinkEvent, Outbox, Outgoing, Outlet, Port,
+    Served, Settings, Verdict,
 };
 use link::{Arrival, Fate};
 use std::collections::VecDeque;
@@ -194,7 +194,7 @@ impl<A: Application> Node<A> {
         if self.is_reacting {
             let mut outbox = core::mem::take(&mut self.boxes.outbox);
             self.for_host.extend(outbox.indications.drain(..).map(ForHost::Indication));
-            for packet in outbox.packets.drain(..) {
+            for Outgoing { packet, .. } in outbox.packets.drain(..) {
                 match self.host.takes(&packet) {
                     true => self.for_host.push_back(ForHost::Packet(packet)),
                     false => self.send_of_box(index, packet, network),
@@ -209,7 +209,7 @@ impl<A: Application> Node<A> {
             for indication in outbox.indications.drain(..) {
                 self.react(index, ForHost::Indication(indication), network);
             }
-            for packet in outbox.packets.drain(..) {
+            for Outgoing { packet, .. } in outbox.packets.drain(..) {
                 match self.host.takes(&packet) {
                     true => self.react(index, ForHost::Packet(packet), network),
                     false => self.send_of_box(index, packet, network),

@@ -21,6 +21,9 @@ pub(crate) struct Stream {
     /// Octets before this are not held back.
     flushed_until: u64,
     later: VecDeque<Run>,
+    /// A segment may carry several runs.
+    #[serde(skip)]
+    gathers: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -49,7 +52,13 @@ impl Stream {
             corked: false,
             flushed_until: 0,
             closed: false,
+            gathers: false,
         }
+    }
+
+    /// From now on, a segment may carry several runs.
+    pub(crate) fn gather(&mut self) {
+        self.gathers = true;
     }
 
     /// Appends `len` bytes of `stream` from `offset` on; `pushed` unless more is to follow. Ignored
@@ -111,6 +120,9 @@ impl Stream {
         if end >= self.end {
             return !self.more_coming;
         }
+        if self.gathers {
+            return false;
+        }
         end == self.front.end() || self.later.binary_search_by_key(&end, Run::end).is_ok()
     }
 
@@ -171,13 +183,17 @@ impl Stream {
     }
 
     /// Octets of data that one segment may carry from `start` on, or the SYN: up to where the
-    /// payload identity changes.
+    /// payload identity changes, unless segments carry several runs.
     #[inline]
     pub(crate) fn available(&self, start: u64) -> u64 {
         if start == 0 {
             return 1; // The SYN goes alone.
         }
-        self.run(start).map_or(0, |run| run.end() - start)
+        match self.run(start) {
+            Some(_) if self.gathers => self.end - start,
+            Some(run) => run.end() - start,
+            None => 0,
+        }
     }
 
     /// Whether the FIN's number is `end`.
@@ -192,13 +208,18 @@ impl Stream {
         self.closed && end > self.end
     }
 
-    /// The payload from `start` on, at most `len` bytes, fewer where the identity changes.
+    /// The payload from `start` on, at most `len` bytes, fewer where the identity changes. If segments carry
+    /// several runs it has all bytes, and is [`Payload::GATHERED`] where the identity changes: its
+    /// offset is `start` then.
     #[inline]
     pub(crate) fn payload(&self, start: u64, len: u32) -> Payload {
         let Some(run) = self.run(start) else {
             return Payload::default();
         };
         let into = start - run.start;
+        if self.gathers && u64::from(len) > run.len - into {
+            return Payload { stream: Payload::GATHERED, offset: start, len };
+        }
         let len = u64::from(len).min(run.len - into) as u32;
         Payload { stream: run.stream, offset: run.offset + into, len }
     }

@@ -17,6 +17,10 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// The stream of payloads that are several, one behind the other, where bytes have other identities than
+    /// places in a stream: the sender of the packet says which.
+    pub const GATHERED: u32 = u32::MAX - 2;
+
     /// The byte after the last.
     #[must_use]
     #[inline]

@@ -52,6 +52,7 @@ fn station() -> Box<dyn Middlebox + Send> {
         tunnels: &[],
         readable: &[],
         tcp: &tcp::Config::default(),
+        has_streams: true,
         contents: &Contents::default(),
         random: &|| Seed(1).stream("station"),
     })

@@ -125,7 +125,10 @@ impl<A: Application> Host<A> {
     }
 
     /// Inserts a new connection.
-    pub(super) fn insert(&mut self, slot: Slot<A>) {
+    pub(super) fn insert(&mut self, mut slot: Slot<A>) {
+        if self.settings.gather {
+            slot.connection.gather();
+        }
         let index = slot.id.index;
         if index as usize == self.slots.count() {
             self.schedule.add();

@@ -34,6 +34,9 @@ pub struct Settings {
     pub fast_path: bool,
     /// New connections measure round trips ([`tcp::Connection::round_trips`]).
     pub measure_round_trips: bool,
+    /// Segments of new connections carry bytes whose payloads do not continue each other
+    /// ([`tcp::Connection::gather`]).
+    pub gather: bool,
 }
 
 impl Default for Settings {
@@ -48,6 +51,7 @@ impl Default for Settings {
             minimum_path_mtu: 552,
             fast_path: true,
             measure_round_trips: false,
+            gather: false,
         }
     }
 }

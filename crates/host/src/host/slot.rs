@@ -330,6 +330,10 @@ impl<A: Application> Slot<A> {
             };
             packet.ip = self.ip;
             packet.ip.ecn = transmit.ecn;
+            let payload = packet.payload;
+            if payload.stream == Payload::GATHERED {
+                outlet.gather(&mut self.connection.gathered(payload));
+            }
             outlet.send(transmit.segment_size, &mut self.route, Some(&self.application));
             if !transmit.more {
                 break;

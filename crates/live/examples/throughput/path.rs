@@ -86,10 +86,10 @@ impl Path {
                 ended.iter().map(|ended| of(&ended.counts)).sum::<u64>()
             };
             json!({
-                "workers": ended.len(), "read": sum(|counts| counts.read),
+                "workers": ended.len(), "read": sum(|counts| counts.device.read),
                 "handed_over": sum(|counts| counts.handed_over),
                 "overflowed": sum(|counts| counts.overflowed),
-                "failed": sum(|counts| counts.failed),
+                "failed": sum(|counts| counts.device.failed),
                 "kernel_dropped": counts.unwrap().send_dropped,
             })
         };

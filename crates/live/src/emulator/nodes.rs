@@ -1,15 +1,15 @@
 //! The nodes at the ends of links: the boxes in each, which see packets before its kernel does and
 //! after.
 
-use super::payloads::Payloads;
 use crate::Copies;
+use crate::payloads::Payloads;
 use base::Time;
 use core::net::IpAddr;
 use host::{Boxes, DropReason, HostIndication, LinkEvent, Outbox, Port, Verdict};
 use link::{Move, Movement};
 use std::collections::BTreeMap;
 use tcp::Connectivity;
-use wire::{Body, EspKeys, Packet};
+use wire::{Body, EspKeys, Packet, Payload};
 
 /// What a node does besides what its kernel does.
 #[derive(Default)]
@@ -243,14 +243,39 @@ impl Nodes {
     }
 
     /// Writes a packet of a box's. Says whether it can be written.
-    pub(super) fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) -> bool {
-        let mut payload = vec![0; packet.payload.len as usize];
-        if !self.payloads.fetch(packet.payload, &mut payload) {
-            self.without_bytes += 1;
-            return false;
+    fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        self.write_payloads(packet, core::iter::once(packet.payload), out)
+    }
+
+    /// Writes a packet that a box has put into its outbox. Says whether it can be written.
+    pub(super) fn write_sent(
+        &mut self,
+        packet: &Packet,
+        outbox: &Outbox,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        self.write_payloads(packet, outbox.payloads(packet.payload), out)
+    }
+
+    /// Writes a packet that has these payloads.
+    fn write_payloads(
+        &mut self,
+        packet: &Packet,
+        payloads: impl Iterator<Item = Payload>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let mut bytes = vec![0; packet.payload.len as usize];
+        let mut left = &mut bytes[..];
+        for payload in payloads {
+            let (part, later) = left.split_at_mut(left.len().min(payload.len as usize));
+            left = later;
+            if part.len() != payload.len as usize || !self.payloads.fetch(payload, part) {
+                self.without_bytes += 1;
+                return false;
+            }
         }
         out.clear();
-        self.keys.emit(packet, &payload, out).is_ok()
+        self.keys.emit(packet, &bytes, out).is_ok()
     }
 
     /// Frees bytes that no box holds, if there are many. To be called when no packet is between boxes

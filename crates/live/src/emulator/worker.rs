@@ -10,7 +10,7 @@ use super::writer::Writer;
 use super::{Direction, Emulator, End, machine};
 use crate::Clock;
 use base::Time;
-use host::{Outbox, Port};
+use host::{Outgoing, Port};
 use link::{Acted, Arrival, Output, Turn};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -222,14 +222,14 @@ impl Worker {
     /// Does what boxes want to be done.
     fn empty_outboxes(&mut self, now: Time, ends: &[End]) {
         for node in 0..self.writer.nodes.len() {
-            while let Some(Outbox { packets, indications, .. }) = self.writer.nodes.outbox(node) {
-                for indication in indications {
+            while let Some(outbox) = self.writer.nodes.outbox(node) {
+                for indication in outbox.indications.iter().cloned() {
                     self.writer.nodes.surroundings.indicate(node, indication);
                 }
-                for packet in packets {
+                for Outgoing { packet, .. } in &outbox.packets {
                     let mut bytes = Vec::new();
                     let destination = packet.ip.destination;
-                    if !self.writer.nodes.write(&packet, &mut bytes) {
+                    if !self.writer.nodes.write_sent(packet, &outbox, &mut bytes) {
                         continue;
                     }
                     if self.writer.nodes.owns(node, destination) {

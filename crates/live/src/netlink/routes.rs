@@ -50,25 +50,25 @@ impl Network {
 }
 
 impl Netlink {
+    /// The index of the interface by which packets to `destination` leave.
+    ///
+    /// # Errors
+    /// If there is no route.
+    pub fn interface_to(&self, destination: IpAddr) -> Result<u32, Error> {
+        let found = self.lookup(destination)?;
+        let none = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        interface(&found)
+            .ok_or_else(none)
+            .doing(|| format!("looking up the route to {destination}"))
+    }
+
     /// The way of packets to `destination`.
     ///
     /// # Errors
     /// If there is none.
     pub fn route_to(&self, destination: IpAddr) -> Result<Route, Error> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(destination);
-        message.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
-        message.attributes.push(RouteAttribute::Destination(destination.into()));
-        let action = || format!("looking up the route to {destination}");
-        let found = self.requests.get(RouteNetlinkMessage::GetRoute(message)).doing(action)?;
-        let RouteNetlinkMessage::NewRoute(found) = found else {
-            return Err(std::io::Error::other("the answer is no route")).doing(action);
-        };
-        let index = found.attributes.iter().find_map(|attribute| match attribute {
-            RouteAttribute::Oif(index) => Some(*index),
-            _ => None,
-        });
-        let (device, device_mtu) = self.device(index.unwrap_or_default());
+        let found = self.lookup(destination)?;
+        let (device, device_mtu) = self.device(interface(&found).unwrap_or_default());
         let kind = found.header.kind;
         Ok(Route {
             local: kind == RouteType::Local,
@@ -76,6 +76,19 @@ impl Netlink {
             device,
             mtu: mtu(&found).unwrap_or(u32::MAX).min(device_mtu),
         })
+    }
+
+    fn lookup(&self, destination: IpAddr) -> Result<RouteMessage, Error> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(destination);
+        message.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
+        message.attributes.push(RouteAttribute::Destination(destination.into()));
+        let action = || format!("looking up the route to {destination}");
+        let found = self.requests.get(RouteNetlinkMessage::GetRoute(message)).doing(action)?;
+        match found {
+            RouteNetlinkMessage::NewRoute(found) => Ok(found),
+            _ => Err(std::io::Error::other("the answer is no route")).doing(action),
+        }
     }
 
     /// The networks, other than the whole internet, to which there are routes.
@@ -123,6 +136,13 @@ impl Netlink {
         }
         (name, mtu)
     }
+}
+
+fn interface(route: &RouteMessage) -> Option<u32> {
+    route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Oif(index) => Some(*index),
+        _ => None,
+    })
 }
 
 fn mtu(route: &RouteMessage) -> Option<u32> {

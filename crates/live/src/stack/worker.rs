@@ -3,11 +3,11 @@
 use super::announced::Announced;
 use super::port::Port;
 use super::steering::{HandedOver, PassedOn, Steering};
-use super::virtio;
-use super::{Ended, Listener, Stack};
+use super::{Counts, Ended, Listener, Stack};
 use crate::Clock;
 use crate::pool;
 use crate::tun::VIRTIO_HEADER_LEN;
+use crate::virtio;
 use base::{Duration, Time};
 use core::num::NonZeroU64;
 use host::{Application, Bytes, Host, HostIndication};
@@ -40,6 +40,8 @@ pub(super) struct Worker<A> {
     host: Host<A>,
     announced: Announced,
     port: Port,
+    /// Those of the device are counted there.
+    counts: Counts,
     clock: Clock,
     listener: Option<Listener>,
     commands: Receiver<Command<A>>,
@@ -67,6 +69,7 @@ impl<A: Application + Bytes + Send> Worker<A> {
             host,
             announced,
             port,
+            counts: Counts::default(),
             clock,
             listener,
             commands,
@@ -88,9 +91,9 @@ impl<A: Application + Bytes + Send> Worker<A> {
             if self.host.poll_timeout() <= now {
                 self.host.handle_timeout(now);
             }
-            self.port.flush();
+            self.port.device.flush();
             self.transmit(now);
-            if self.port.removed {
+            if self.port.device.removed {
                 self.host.fail_connections(now);
                 self.removed.store(true, Ordering::Release);
                 return self.end(now);
@@ -121,7 +124,7 @@ impl<A: Application + Bytes + Send> Worker<A> {
     fn read(&mut self, buffer: &mut Vec<u8>) -> bool {
         let mut more = true;
         for _ in 0..TURN {
-            let Some(len) = self.port.read(buffer) else {
+            let Some(len) = self.port.device.read(buffer) else {
                 more = false;
                 break;
             };
@@ -141,8 +144,6 @@ impl<A: Application + Bytes + Send> Worker<A> {
         let Some((header, bytes)) = buffer[..len].split_at_checked(VIRTIO_HEADER_LEN) else {
             return;
         };
-        self.port.counts.read += 1;
-        self.port.counts.units_read += u64::from(virtio::is_unit(header));
         let parsed = match virtio::is_verified(header) {
             true => Packet::parse_trusted(bytes),
             false => Packet::parse(bytes),
@@ -158,8 +159,8 @@ impl<A: Application + Bytes + Send> Worker<A> {
         if let Some(steering) = &mut self.steering {
             match steering.pass_on(&packet, &payload, buffer, len) {
                 PassedOn::Own => {}
-                PassedOn::HandedOver => return self.port.counts.handed_over += 1,
-                PassedOn::Dropped => return self.port.counts.overflowed += 1,
+                PassedOn::HandedOver => return self.counts.handed_over += 1,
+                PassedOn::Dropped => return self.counts.overflowed += 1,
             }
         }
         let (now, read) = (self.clock.now(), std::mem::take(buffer));
@@ -200,13 +201,13 @@ impl<A: Application + Bytes + Send> Worker<A> {
             tv_nsec: (nanos % 1_000_000_000) as i64,
         };
         let mut device = PollFlags::IN;
-        device.set(PollFlags::OUT, self.port.is_blocked());
+        device.set(PollFlags::OUT, self.port.device.is_blocked());
         let mut watched =
-            [PollFd::new(&*self.bell, PollFlags::IN), PollFd::new(&self.port.tun, device)];
+            [PollFd::new(&*self.bell, PollFlags::IN), PollFd::new(&self.port.device.tun, device)];
         // Whatever it says, everything is looked at: only for how long it sleeps matters.
         let _ = poll(&mut watched, (due < Time::NEVER).then_some(&timeout));
         let rings = !watched[0].revents().is_empty();
-        self.port.counts.slept += 1;
+        self.counts.slept += 1;
         if rings {
             let _ = rustix::io::read(&*self.bell, &mut [0u8; 8]);
         }
@@ -228,7 +229,8 @@ impl<A: Application + Bytes + Send> Worker<A> {
             self.host.access(now, id, |connection, _| connection.abort());
         }
         self.transmit(now);
-        self.port.flush();
-        Ended { host: self.host, counts: self.port.counts, reset, removed: self.port.removed }
+        self.port.device.flush();
+        let counts = Counts { device: self.port.device.counts, ..self.counts };
+        Ended { host: self.host, counts, reset, removed: self.port.device.removed }
     }
 }

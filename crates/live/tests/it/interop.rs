@@ -20,7 +20,7 @@ fn each(path: Path, mut case: impl FnMut(&Path, Meeting) -> Option<String>) {
     if let Some(report) = report {
         println!("{:?}", report.verdict());
     }
-    assert_eq!(ended.counts.failed, 0);
+    assert_eq!(ended.counts.device.failed, 0);
     assert_eq!(ended.reset, 0);
 }
 

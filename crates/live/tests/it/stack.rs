@@ -116,7 +116,7 @@ fn it_ends_with_its_connections_and_its_device() {
     first.shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(first.read(&mut [0]).unwrap(), 0);
     let ended = stack.stop(Duration::from_millis(200));
-    assert_eq!((ended.reset, ended.counts.failed), (2, 0));
+    assert_eq!((ended.reset, ended.counts.device.failed), (2, 0));
     assert_eq!(ended.host.connections().count(), 3);
     for mut stream in streams {
         assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);

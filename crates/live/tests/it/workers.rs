@@ -220,7 +220,7 @@ fn many_connections_of_both_directions_carry_every_byte() {
     }
     let ended = stack.stop(Duration::from_secs(5));
     println!("{:?}", ended.iter().map(|ended| ended.counts).collect::<Vec<_>>());
-    assert_eq!(sum(&ended, |counts| counts.overflowed + counts.failed), 0);
+    assert_eq!(sum(&ended, |counts| counts.overflowed + counts.device.failed), 0);
     assert!(sum(&ended, |counts| counts.handed_over) > 0);
     for Ended { reset, host, .. } in ended {
         assert_eq!((reset, host.open_connections()), (0, 0));
@@ -249,9 +249,9 @@ fn the_kernel_steers_a_flow_to_its_worker_and_one_that_was_idle_comes_back() {
         drop(streams);
         let ended = stack.stop(Duration::from_secs(5));
         let [handed_over, read] =
-            [|c: &Counts| c.handed_over, |c: &Counts| c.read].map(|of| sum(&ended, of));
+            [|c: &Counts| c.handed_over, |c: &Counts| c.device.read].map(|of| sum(&ended, of));
         println!("IPv{}: {handed_over} of {read} packets handed over", 4 + 2 * version);
-        assert_eq!(sum(&ended, |counts| counts.overflowed + counts.failed), 0);
+        assert_eq!(sum(&ended, |counts| counts.overflowed + counts.device.failed), 0);
         // A SYN, and the first flight after the pause, for half of the flows.
         assert!((1..=10 * u64::from(FLOWS)).contains(&handed_over), "{handed_over} of {read}");
         assert!(read > 20 * u64::from(FLOWS));

@@ -126,7 +126,7 @@ mod tests {
         let mut cx = outbox.context();
         let port = Some(Port(0));
         assert_eq!(middlebox.packet(Time::ZERO, port, &mut packet, &mut cx), Verdict::Forward);
-        (packet, outbox.packets)
+        (packet, outbox.into_packets())
     }
 
     fn segment(packet: &Packet) -> Segment {

@@ -198,7 +198,7 @@ fn the_source_gets_survival_notices_with_the_given_probability() {
         meter.packet(Time::ZERO, Some(Port(5)), &mut ack, &mut cx);
     }
     let notices: Vec<_> = outbox
-        .packets
+        .into_packets()
         .iter()
         .map(|packet| match packet.body {
             Body::Icmp(Icmp::Survival(notice)) => {

@@ -68,9 +68,9 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
         let mut made = Outbox::default();
         let verdict = self.encoder.packet(self.now, None, &mut packet, &mut made.context());
         if verdict == Verdict::Forward {
-            made.packets.push(packet);
+            made.context().send(packet);
         }
-        self.transmit(made.packets);
+        self.transmit(made.into_packets());
     }
 
     fn transmit(&mut self, packets: Vec<Packet>) {
@@ -85,7 +85,7 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
             let mut cx = self.delivered.context();
             let verdict = self.decoder.packet(self.now, Some(Port(0)), &mut packet, &mut cx);
             if verdict == Verdict::Forward {
-                self.delivered.packets.push(packet);
+                self.delivered.context().send(packet);
             }
         }
     }
@@ -104,7 +104,7 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
             if encoder == next {
                 let mut made = Outbox::default();
                 self.encoder.wake(next, &mut made.context());
-                self.transmit(made.packets);
+                self.transmit(made.into_packets());
             } else {
                 self.decoder.wake(next, &mut self.delivered.context());
                 assert!(self.decoder.next_wake() > next, "it would be woken for ever");
@@ -114,11 +114,11 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
 
     /// Where the packets that were delivered are in the stream.
     fn offsets(&self) -> Vec<u64> {
-        self.delivered.packets.iter().map(|packet| packet.payload.offset).collect()
+        self.delivered.packets.iter().map(|sent| sent.packet.payload.offset).collect()
     }
 
     fn marks(&self) -> Vec<bool> {
-        self.delivered.packets.iter().map(|packet| packet.ip.ecn == Ecn::Congested).collect()
+        self.delivered.packets.iter().map(|sent| sent.packet.ip.ecn == Ecn::Congested).collect()
     }
 
     fn statistics(&self) -> Statistics {
@@ -204,7 +204,7 @@ fn on_a_path_that_corrupts_nothing_a_code_that_follows_it_adds_nothing() {
         pipe.send(100);
     }
     assert_eq!((pipe.sent, pipe.statistics()), (9, Statistics::default()));
-    assert!(pipe.delivered.packets.iter().all(|packet| packet.unparsed.is_empty()));
+    assert!(pipe.delivered.packets.iter().all(|sent| sent.packet.unparsed.is_empty()));
     pipe.encoder.set_corruption(0.05);
     for _ in 0..4 {
         pipe.send(100);
@@ -331,7 +331,7 @@ fn run(
     assert_eq!(pipe.decoder.next_wake(), Time::NEVER);
     let dropped = pipe.log.iter().filter(|(_, lost)| *lost).count() as u64;
     let (due, statistics) = (due(&pipe.log), pipe.statistics());
-    (pipe.delivered.packets, due, statistics, dropped)
+    (pipe.delivered.into_packets(), due, statistics, dropped)
 }
 
 proptest! {

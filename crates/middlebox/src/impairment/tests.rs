@@ -145,5 +145,5 @@ fn boxes_behind_it_get_the_packets_that_were_delayed() {
         assert!(boxes.outbox.is_empty());
         boxes.wake(now);
     }
-    assert_eq!(boxes.outbox.packets, [kept]);
+    assert_eq!(boxes.outbox.clone().into_packets(), [kept]);
 }

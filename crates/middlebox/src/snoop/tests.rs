@@ -102,8 +102,9 @@ impl Station {
 
     /// What the box sends takes the hop.
     fn take_hop(&mut self, outbox: Outbox) -> Vec<u32> {
-        let sent: Vec<u32> = outbox.packets.iter().map(number).collect();
-        outbox.packets.into_iter().for_each(|packet| self.queue(packet));
+        let packets = outbox.into_packets();
+        let sent: Vec<u32> = packets.iter().map(number).collect();
+        packets.into_iter().for_each(|packet| self.queue(packet));
         sent
     }
 

@@ -76,7 +76,7 @@ fn pass(splitter: &mut Splitter, at: u64, mut packet: Packet) -> (Verdict, Vec<P
     let mut outbox = Outbox::default();
     let port = Some(Port(0));
     let verdict = splitter.packet(millis(at), port, &mut packet, &mut outbox.context());
-    (verdict, outbox.packets)
+    (verdict, outbox.into_packets())
 }
 
 fn passes(splitter: &mut Splitter, at: u64, packet: Packet) {

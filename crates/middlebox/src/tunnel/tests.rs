@@ -67,7 +67,7 @@ fn pass(middlebox: &mut impl Middlebox, mut packet: Packet) -> (Option<Packet>, 
     let mut outbox = Outbox::default();
     let mut cx = outbox.context();
     let verdict = middlebox.packet(Time::ZERO, Some(Port(0)), &mut packet, &mut cx);
-    ((verdict == Verdict::Forward).then_some(packet), outbox.packets)
+    ((verdict == Verdict::Forward).then_some(packet), outbox.into_packets())
 }
 
 impl Gateways {
@@ -260,7 +260,7 @@ fn detected(reporter: &mut Reporter, packet: &Packet) -> Vec<Packet> {
     let mut outbox = Outbox::default();
     let mut cx = outbox.context();
     reporter.link(Time::ZERO, Port(0), LinkEvent::Corrupted(packet), &mut cx);
-    outbox.packets
+    outbox.into_packets()
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl World {
                     snoop.packet(self.now, Some(port), &mut packet, &mut outbox.context())
                 });
                 if verdict == Verdict::Forward {
-                    outbox.packets.push(packet);
+                    outbox.context().send(packet);
                 }
                 return self.forward_all(outbox);
             }
@@ -191,7 +191,7 @@ impl World {
 
     /// The station sends packets by the links that lead to their destinations.
     fn forward_all(&mut self, outbox: Outbox) {
-        for mut packet in outbox.packets {
+        for mut packet in outbox.into_packets() {
             let (port, to) = match packet.ip.destination == MOBILE {
                 true => (Port(HOP), Place::Mobile),
                 false => (Port(WIRED).opposite(), Place::Fixed),

@@ -329,7 +329,7 @@ impl World {
                 let now = self.now + self.ahead;
                 let verdict = self.splitter.packet(now, port, &mut packet, context);
                 if verdict == Verdict::Forward {
-                    outbox.packets.push(packet);
+                    outbox.context().send(packet);
                 }
                 return self.send_all(outbox);
             }
@@ -350,7 +350,7 @@ impl World {
     }
 
     fn send_all(&mut self, outbox: Outbox) {
-        for packet in outbox.packets {
+        for packet in outbox.into_packets() {
             let to = if packet.ip.destination == CLIENT { Place::Client } else { Place::Server };
             self.fly(Place::Box, to, packet);
         }

@@ -15,7 +15,7 @@ use pace::Pace;
 use scheduler::Scheduler;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
-use wire::Packet;
+use wire::{Packet, Payload};
 
 /// The rate of a hop, bytes of IP packets: given in bits per second, or measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -257,6 +257,10 @@ impl<O: Outlet<Half>> Outlet<Half> for Metered<'_, O> {
             self.hop.on_sent(self.now, flow, each, data + segments * headers);
         }
         self.outlet.send(segment_size, route, half);
+    }
+
+    fn gather(&mut self, payloads: &mut dyn Iterator<Item = Payload>) {
+        self.outlet.gather(payloads);
     }
 
     fn segments(&self) -> u16 {

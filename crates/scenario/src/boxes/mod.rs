@@ -167,12 +167,12 @@ impl Alone<'_> {
         }
     }
 
-    fn install(
+    fn install<P: Placement>(
         &self,
         (node, tcp): (usize, &Config),
         stream: &str,
         settings: &BoxSettings,
-        placement: &mut impl Placement,
+        placement: &mut P,
     ) {
         let neighbours = neighbours(self.scenario, node);
         let site = Site {
@@ -183,6 +183,7 @@ impl Alone<'_> {
             tunnels: self.tunnels,
             readable: self.readable,
             tcp,
+            has_streams: P::STREAMS,
             contents: &self.contents,
             random: &|| self.seed.stream(stream),
         };

@@ -98,6 +98,24 @@ impl Connection {
         self.receiver.payloads().chain(unacknowledged)
     }
 
+    /// From now on, a segment carries bytes of several writes although their payloads do not continue each
+    /// other: its payload is [`Payload::GATHERED`], and [`Connection::gathered`] says which it has. For worlds
+    /// where a payload's identity is that of bytes in memory.
+    pub fn gather(&mut self) {
+        self.sender.stream.gather();
+    }
+
+    /// The payloads that a gathered one consists of, in order. It must be that of the segment that was written
+    /// last.
+    pub fn gathered(&self, payload: Payload) -> impl Iterator<Item = Payload> {
+        let mut left = payload.len;
+        self.sender.stream.payloads(payload.offset).map_while(move |run| {
+            let part = run.take(left);
+            left -= part.len;
+            (part.len > 0).then_some(part)
+        })
+    }
+
     /// Closes the sending half: a FIN follows the data. The receiving half stays open (half-close,
     /// RFC 9293 §3.6).
     pub fn close(&mut self) {

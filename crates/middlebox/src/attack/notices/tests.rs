@@ -37,7 +37,7 @@ fn pass(middlebox: &mut impl Middlebox, mut packet: Packet) -> (Packet, Vec<Pack
     let mut outbox = Outbox::default();
     let mut cx = outbox.context();
     assert_eq!(middlebox.packet(Time::ZERO, Some(Port(0)), &mut packet, &mut cx), Verdict::Forward);
-    (packet, outbox.packets)
+    (packet, outbox.into_packets())
 }
 
 fn notice_in(packet: &Packet) -> CorruptionNotice {

@@ -253,7 +253,7 @@ fn packets_in_the_direction_of_the_data_are_coded_and_packets_that_repair_it_are
         erasures.packet(Time::ZERO, None, &mut packet, &mut sent.context());
     }
     // The last source packet goes with its repair packet.
-    let [source, repair] = &sent.packets[..] else { panic!("{sent:?}") };
+    let [source, repair] = &sent.clone().into_packets()[..] else { panic!("{sent:?}") };
     assert_eq!((source.unparsed.corrects(), repair.unparsed.corrects()), (3, 3));
     let Body::Repair(_) = repair.body else { panic!("{repair:?}") };
     // Symbols are of packets without codes: 1040 bytes and two for their length.

@@ -16,15 +16,15 @@ const GSO_ECN: u8 = 0x80;
 
 /// How a unit is to be cut up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
-    pub(super) segment_size: u16,
-    pub(super) v6: bool,
+pub(crate) struct Cut {
+    pub(crate) segment_size: u16,
+    pub(crate) v6: bool,
     /// Whether the flag CWR is set.
-    pub(super) cwr: bool,
+    pub(crate) cwr: bool,
 }
 
 /// The header of a packet whose checksum is partial, with `headers` bytes of headers.
-pub(super) fn header(
+pub(crate) fn header(
     checksum: PartialChecksum,
     headers: u16,
     cut: Option<Cut>,
@@ -41,11 +41,16 @@ pub(super) fn header(
 }
 
 /// Whether the kernel answers for the transport's checksum.
-pub(super) fn is_verified(header: &[u8]) -> bool {
+pub(crate) fn is_verified(header: &[u8]) -> bool {
     header[0] & (NEEDS_CHECKSUM | DATA_VALID) != 0
 }
 
+/// The length of the segments of a unit of several.
+pub(crate) fn segment_size(header: &[u8]) -> Option<u32> {
+    is_unit(header).then(|| u16::from_ne_bytes([header[4], header[5]]).into())
+}
+
 /// Whether the packet is a unit of several segments.
-pub(super) fn is_unit(header: &[u8]) -> bool {
+pub(crate) fn is_unit(header: &[u8]) -> bool {
     header[1] & !GSO_ECN != GSO_NONE
 }

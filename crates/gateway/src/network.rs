@@ -1,0 +1,87 @@
+//! What a gateway changes in its network namespace: two devices, and the rules and routes that send the
+//! packets which the kernel forwards through them.
+
+use live::inline::Side;
+use live::netlink::{self, Family, Rule};
+use live::{Error, Netlink, Offload, Tun};
+use scenario::Gateway;
+use tracing::warn;
+
+/// The names of the devices, by [`Side`].
+const DEVICES: [&str; 2] = ["lh-lan", "lh-wan"];
+
+/// The routing tables of what arrives from a side, by [`Side`].
+const TABLES: [u32; 2] = [201, 202];
+
+/// The priority of the rules: after those of the local table (0), before that of the main table (32766).
+const PRIORITY: u32 = 100;
+
+/// Packets that wait at a device until they are read.
+const QUEUE: u32 = 4096;
+
+/// The changes, which are undone when this is dropped. The devices are gone with their [`Tun`], and with them
+/// all routes by them: then the kernel forwards packets as if there were no gateway.
+pub(crate) struct Network {
+    netlink: Netlink,
+    rules: Vec<Rule>,
+}
+
+impl Network {
+    /// Makes the devices, by [`Side`], and directs packets to them.
+    pub(crate) fn set_up(gateway: &Gateway) -> Result<(Network, [Tun; 2]), Error> {
+        let netlink = Netlink::open()?;
+        for interface in gateway.lan.iter().chain([&gateway.wan]) {
+            netlink.index(interface)?;
+        }
+        let lan = device(&netlink, Side::Lan)?;
+        let wan = device(&netlink, Side::Wan)?;
+        let mut network = Network { netlink, rules: Vec::new() };
+        for interface in &gateway.lan {
+            network.direct(interface, Side::Lan)?;
+        }
+        network.direct(&gateway.wan, Side::Wan)?;
+        Ok((network, [lan, wan]))
+    }
+
+    /// Sends what arrives by an interface to the device of its side.
+    fn direct(&mut self, interface: &str, side: Side) -> Result<(), Error> {
+        let table = TABLES[side as usize];
+        for family in Family::ALL {
+            let rule = Rule { family, priority: PRIORITY, interface: interface.to_owned(), table };
+            self.netlink.add_rule(&rule)?;
+            self.rules.push(rule);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for rule in &self.rules {
+            if let Err(error) = self.netlink.remove_rule(rule) {
+                warn!(%error, "a rule is left behind");
+            }
+        }
+    }
+}
+
+/// Makes the device of a side, and the routes by it.
+fn device(netlink: &Netlink, side: Side) -> Result<Tun, Error> {
+    let name = DEVICES[side as usize];
+    // No packet is too long for it: the interfaces' MTUs count.
+    let tun = Tun::open(name, Offload::Full, u16::MAX)?;
+    // Packets come from anywhere, and the kernel sends none of its own.
+    netlink::set_sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0")?;
+    if let Err(error) = netlink::set_sysctl(&format!("net.ipv6.conf.{name}.addr_gen_mode"), "1") {
+        warn!(%error, "without IPv6");
+    }
+    netlink.set_queue_length(name, QUEUE)?;
+    netlink.set_up(name)?;
+    for family in Family::ALL {
+        match netlink.add_default_route(family, name, TABLES[side as usize]) {
+            Err(error) if family == Family::V6 => warn!(%error, "without IPv6"),
+            result => result?,
+        }
+    }
+    Ok(tun)
+}

@@ -1,0 +1,142 @@
+//! A user, a gateway and a server, with programs at both ends.
+
+use gateway::Daemon;
+use scenario::{Experiment, Gateway, IpVersion, Scenario, Source, Style};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread;
+use std::time::Duration;
+use testbed::{Emulation, Error};
+
+/// The user's node, the gateway's and the server's.
+pub(crate) const USER: usize = 0;
+pub(crate) const GATEWAY: usize = 1;
+pub(crate) const SERVER: usize = 2;
+
+/// A fast LAN, and a hop with these keys.
+fn path(hop: &str) -> String {
+    format!(
+        r#"title = "a gateway"
+duration = "1 s"
+[nodes]
+user = {{}}
+gateway = {{}}
+server = {{}}
+[[links]]
+between = ["user", "gateway"]
+rate = "200 Mbit/s"
+delay = "1 ms"
+queue = "1000 packets"
+[[links]]
+between = ["gateway", "server"]
+{hop}
+[[flows]]
+from = "server"
+to = "user"
+stack = "linux"
+traffic = "bulk"
+"#
+    )
+}
+
+/// A scenario, read.
+fn scenario(text: &str) -> Scenario {
+    let source = Source::new(text, "path.toml");
+    let scenario = Experiment::read(&source).and_then(|experiment| experiment.testbed_scenario());
+    scenario.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)))
+}
+
+/// A user, a gateway and a server, of which only the gateway's kernel forwards so far.
+pub(crate) struct World {
+    emulation: Emulation,
+}
+
+impl World {
+    /// Makes one with a hop that has these keys; `None`, and a word about it, where real packets are not
+    /// permitted.
+    pub(crate) fn new(hop: &str, label: &str) -> Option<World> {
+        // The machine has few cores, and emulated links are to be in time.
+        match Emulation::start(&scenario(&path(hop)), 1, label) {
+            Ok(emulation) => Some(World { emulation }),
+            Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+                let test = thread::current().name().unwrap_or("a test").to_owned();
+                // What is printed is not shown of tests that pass, but what is written is.
+                let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Starts a gateway with these keys besides its interfaces.
+    pub(crate) fn gateway(&self, keys: &str) -> Daemon {
+        let source =
+            Source::new(format!("lan = \"link0\"\nwan = \"link1\"\n{keys}\n"), "gateway.toml");
+        let gateway = Gateway::read(&source);
+        let gateway = gateway.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
+        let start = || Daemon::start(&gateway);
+        self.at(GATEWAY, start).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Calls `f` on a thread in the namespace of a node.
+    pub(crate) fn at<T: Send>(&self, node: usize, f: impl FnOnce() -> T + Send) -> T {
+        self.emulation.namespace(node).run(f).unwrap()
+    }
+
+    /// A listener at the server, and its address.
+    pub(crate) fn listen(&self, ip: IpVersion) -> (TcpListener, SocketAddr) {
+        let address = SocketAddr::new(self.emulation.address(SERVER, ip), 0);
+        let listener = self.at(SERVER, || TcpListener::bind(address).unwrap());
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    /// A connection of the user's.
+    pub(crate) fn connect(&self, to: SocketAddr) -> TcpStream {
+        let stream = self.at(USER, || TcpStream::connect(to)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+}
+
+/// One after the other: each has threads that need to be in time.
+pub(crate) fn alone<T>(f: impl FnOnce() -> T) -> T {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    f()
+}
+
+/// Bytes that differ from those of another number at every place.
+pub(crate) fn content(of: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|place| (place * 131 + place / 251 + of * 17) as u8).collect()
+}
+
+/// Both ends of a connection send so many bytes at the same time, close one after the other, and check what
+/// they got.
+pub(crate) fn exchange(world: &World, ip: IpVersion, [up, down]: [usize; 2]) {
+    let (listener, address) = world.listen(ip);
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut copy = stream.try_clone().unwrap();
+        let sending = thread::spawn(move || copy.write_all(&content(2, down)).unwrap());
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        assert!(got == content(1, up), "the server got {} bytes of {up}", got.len());
+        sending.join().unwrap();
+    });
+    let mut stream = world.connect(address);
+    let mut copy = stream.try_clone().unwrap();
+    let sending = thread::spawn(move || {
+        copy.write_all(&content(1, up)).unwrap();
+        // The server may still send.
+        copy.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).unwrap();
+    assert!(got == content(2, down), "the user got {} bytes of {down}", got.len());
+    sending.join().unwrap();
+    server.join().unwrap();
+}

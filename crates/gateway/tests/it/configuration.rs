@@ -1,0 +1,53 @@
+//! Configurations, right and wrong.
+
+use scenario::{Gateway, Source, Style};
+
+fn read(text: &str) -> Result<Gateway, String> {
+    Gateway::read(&Source::new(text, "lasthopd.toml")).map_err(|error| error.render(Style::Plain))
+}
+
+#[test]
+fn two_interfaces_are_enough() {
+    let gateway = read("lan = \"eth0\"\nwan = \"sat0\"\n").unwrap();
+    assert_eq!((gateway.lan, gateway.wan.as_str()), (vec!["eth0".to_owned()], "sat0"));
+    assert!(gateway.spoofer.cache.is_some(), "what it holds is bounded");
+}
+
+#[test]
+fn the_settings_are_those_of_a_spoofer_in_a_scenario() {
+    let gateway = read(
+        "lan = [\"eth0\", \"eth1\"]\nwan = \"sat0\"\nmode = \"spoof\"\nrate = \"10 Mbit/s\"\n\
+         cache = \"1 MB\"\nteardown = \"end-to-end\"\nconnections = 7\ntcp = { congestion = \"bbr\" }\n",
+    )
+    .unwrap();
+    let spoofer = serde_json::to_value(&gateway.spoofer).unwrap();
+    let expected = serde_json::json!({
+        "cache": 1_000_000, "teardown": "end-to-end", "hop": "wan", "rate": "10000000 bit/s",
+        "connections": 7,
+    });
+    assert_eq!(spoofer, expected);
+    assert_eq!(gateway.lan.len(), 2);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place_and_all_of_it_at_once() {
+    for (text, expected) in [
+        ("wan = \"sat0\"", &["missing key `lan`"][..]),
+        ("lan = \"a\"\nwan = \"a\"", &["lasthopd.toml:1:7", "is the interface of the hop, too"]),
+        ("lan = \"a/b\"\nwan = \"\"", &["lasthopd.toml:1:7", "lasthopd.toml:2:7"]),
+        ("lan = []\nwan = \"b\"", &["expected at least one entry"]),
+        ("lan = 5\nwan = \"b\"", &["the name of an interface in quotes, or a list of names"]),
+        ("lan = \"a\"\nwan = \"b\"\nrate = \"fast\"", &["lasthopd.toml:3:8", "`fast` is no rate"]),
+        ("lan = \"a\"\nwan = \"b\"\nmod = \"spoof\"", &["did you mean `mode`?"]),
+        ("lan = \"a\"\nwan = \"b\"\nmode = \"spoff\"", &["did you mean `spoof`?"]),
+        ("lan = \"a\"\nwan = \"b\"\ncache = 0", &["expected bytes, 1 or more"]),
+        ("lan = \"a\"\nwan = \"b\"\nconnections = 0", &["expected a whole number, at least 1"]),
+        ("lan = \"a\"\nwan = \"b\"\ntcp = { mss = 0 }", &["lasthopd.toml:3:"]),
+        ("lan = \"a\"\nwan = ", &["not valid TOML"]),
+    ] {
+        let report = read(text).unwrap_err();
+        for part in expected {
+            assert!(report.contains(part), "{text}\n{report}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The gateway on real packets, in namespaces whose links are emulated.
+#![cfg(target_os = "linux")]
+
+mod common;
+mod configuration;
+mod spoof;

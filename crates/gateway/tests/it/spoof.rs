@@ -1,0 +1,118 @@
+//! Mode `spoof`.
+
+use crate::common::{GATEWAY, World, alone, content, exchange};
+use live::Netlink;
+use live::inline::Side;
+use scenario::IpVersion;
+use std::io::{Read as _, Write as _};
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+
+/// A hop that loses packets.
+const LOSSY: &str =
+    "rate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"100 packets\"\nerrors = { packet = 0.01 }";
+/// One that does not.
+const CLEAN: &str = "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"500 packets\"";
+
+#[test]
+fn connections_are_split_and_whole_in_both_directions() {
+    alone(|| {
+        let Some(world) = World::new(LOSSY, "split") else { return };
+        let daemon = world.gateway("rate = \"20 Mbit/s\"");
+        for ip in [IpVersion::V4, IpVersion::V6] {
+            exchange(&world, ip, [1_000_000, 2_000_000]);
+        }
+        let counts = daemon.boxes().unwrap();
+        assert_eq!(counts.get("split connections"), Some(&2), "{counts:?}");
+        daemon.stop();
+    });
+}
+
+#[test]
+fn what_is_no_tcp_passes_in_both_directions() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "udp") else { return };
+        let daemon = world.gateway("");
+        let (_, address) = world.listen(IpVersion::V6);
+        let server = world.at(crate::common::SERVER, || UdpSocket::bind(address).unwrap());
+        let user = world.at(crate::common::USER, || UdpSocket::bind("[::]:0").unwrap());
+        for socket in [&server, &user] {
+            socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        }
+        let mut buffer = [0; 2000];
+        for n in 0..50 {
+            user.send_to(&content(n, 1000), address).unwrap();
+            let (len, from) = server.recv_from(&mut buffer).unwrap();
+            assert!(buffer[..len] == content(n, 1000));
+            server.send_to(&content(n + 100, 900), from).unwrap();
+            let (len, _) = user.recv_from(&mut buffer).unwrap();
+            assert!(buffer[..len] == content(n + 100, 900));
+        }
+        assert!(daemon.counts().unwrap().passed >= 100);
+        daemon.stop();
+    });
+}
+
+#[test]
+fn when_it_has_ended_packets_pass_and_nothing_is_left_behind() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "ended") else { return };
+        let rules = || world.at(GATEWAY, || Netlink::open().unwrap().rules());
+        let before = rules();
+        let daemon = world.gateway("");
+        assert_eq!(rules().len(), before.len() + 4);
+        exchange(&world, IpVersion::V4, [1000, 1000]);
+        daemon.stop();
+        assert_eq!(rules(), before);
+        assert!(world.at(GATEWAY, || Netlink::open().unwrap().index("lh-lan")).is_err());
+        exchange(&world, IpVersion::V4, [100_000, 100_000]);
+    });
+}
+
+#[test]
+fn a_gateway_starts_again_after_one_that_has_left_its_rules() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "again") else { return };
+        let daemon = world.gateway("");
+        // As after SIGKILL: the devices are gone, the rules stay.
+        let rules = world.at(GATEWAY, || Netlink::open().unwrap().rules());
+        daemon.stop();
+        world.at(GATEWAY, || {
+            let netlink = Netlink::open().unwrap();
+            rules.iter().for_each(|rule| netlink.add_rule(rule).unwrap());
+        });
+        // Packets pass.
+        exchange(&world, IpVersion::V6, [100_000, 100_000]);
+        let daemon = world.gateway("");
+        exchange(&world, IpVersion::V6, [100_000, 100_000]);
+        assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
+        daemon.stop();
+    });
+}
+
+#[test]
+fn a_slow_reader_holds_the_sender_back_once_the_cache_is_full() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "slow") else { return };
+        let daemon = world.gateway("cache = \"100 kB\"\ntcp = { receive_window = \"64 KiB\" }");
+        let (listener, address) = world.listen(IpVersion::V4);
+        const SIZE: usize = 20_000_000;
+        let server = thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            stream.write_all(&content(3, SIZE)).unwrap();
+        });
+        let mut stream = world.connect(address);
+        thread::sleep(Duration::from_secs(2));
+        let held = daemon.boxes().unwrap()["bytes held at most"];
+        assert!((100_000..300_000).contains(&held), "{held} bytes");
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        assert!(got == content(3, SIZE));
+        server.join().unwrap();
+        let counts = daemon.counts().unwrap();
+        assert_eq!(counts.without_bytes + counts.unroutable, 0, "{counts:?}");
+        assert!(counts.devices[Side::Lan as usize].units_written > 0, "{counts:?}");
+        daemon.stop();
+    });
+}

@@ -1,0 +1,175 @@
+//! A middlebox in the path of packets that the kernel forwards.
+//!
+//! The kernel routes the packets that come from the LAN into one TUN device, and those that come from the
+//! WAN into another. Between the two stands a middlebox of the lab. What is written to a device comes back to
+//! the kernel, which forwards it by its main routes. Packets are units of up to 64 kB whose checksums
+//! nobody computes.
+
+mod routes;
+mod worker;
+
+use crate::device::DeviceUse;
+use crate::error::Doing;
+use crate::{Clock, Error, Netlink, Tun};
+use base::Time;
+use host::{Middlebox, Port};
+use routes::Routes;
+use rustix::event::EventfdFlags;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use worker::{Command, Worker};
+
+/// The two networks between which a gateway stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The network of its users.
+    Lan,
+    /// The network behind the bad hop.
+    Wan,
+}
+
+impl Side {
+    /// Both.
+    pub const ALL: [Side; 2] = [Side::Lan, Side::Wan];
+
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Side {
+        match self {
+            Side::Lan => Side::Wan,
+            Side::Wan => Side::Lan,
+        }
+    }
+
+    /// The port by which a middlebox gets the packets that come from here.
+    #[must_use]
+    pub const fn port(self) -> Port {
+        Port(2 * self as u32)
+    }
+}
+
+/// The counters of a middlebox's packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By [`Side`], those of its device.
+    pub devices: [DeviceUse; 2],
+    /// Packets that passed as they were.
+    pub passed: u64,
+    /// Packets that the middlebox consumed.
+    pub consumed: u64,
+    /// Packets that the middlebox dropped.
+    pub dropped: u64,
+    /// Packets that were lost because there was no memory for their bytes, or their bytes had gone.
+    pub without_bytes: u64,
+    /// Packets that were lost because there was no route for them.
+    pub unroutable: u64,
+    /// Times that the thread slept.
+    pub slept: u64,
+}
+
+/// A middlebox and its devices, which is not started yet.
+pub struct Inline<B> {
+    middlebox: B,
+    /// By [`Side`].
+    tuns: [Tun; 2],
+    mtu: u16,
+    routes: Routes,
+    clock: Clock,
+}
+
+/// The rest of one that has ended.
+pub struct Ended<B> {
+    /// The middlebox.
+    pub middlebox: B,
+    /// The counters.
+    pub counts: Counts,
+    /// A device was removed while it ran.
+    pub removed: bool,
+}
+
+impl<B: Middlebox + Send + 'static> Inline<B> {
+    /// `middlebox` between two devices with [`crate::Offload::Full`], by [`Side`], in the network namespace of
+    /// the calling thread. What it sends to a destination that the kernel routes to one of the interfaces
+    /// `lan` goes to the LAN. No packet is longer than `mtu` bytes.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn new(
+        middlebox: B,
+        tuns: [Tun; 2],
+        mtu: u16,
+        lan: &[String],
+        clock: Clock,
+    ) -> Result<Inline<B>, Error> {
+        let routes = Routes::new(Netlink::open()?, lan)?;
+        Ok(Inline { middlebox, tuns, mtu, routes, clock })
+    }
+
+    /// Starts its thread.
+    ///
+    /// # Errors
+    /// If there can be no such thread.
+    pub fn start(self) -> Result<Running<B>, Error> {
+        let doing = || "starting the data plane".to_owned();
+        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let bell = Arc::new(bell.doing(doing)?);
+        let (sender, receiver) = mpsc::channel();
+        let worker = Worker::new(self, receiver, Arc::clone(&bell));
+        let builder = std::thread::Builder::new().name("inline".to_owned());
+        let thread = builder.spawn(move || worker.run()).doing(doing)?;
+        Ok(Running { sender, bell, thread })
+    }
+}
+
+/// A running middlebox.
+pub struct Running<B> {
+    sender: Sender<Command<B>>,
+    bell: Arc<OwnedFd>,
+    thread: JoinHandle<Ended<B>>,
+}
+
+impl<B: Send + 'static> Running<B> {
+    fn send(&self, command: Command<B>) -> Result<(), Error> {
+        self.sender.send(command).map_err(|_| Error::Stopped)?;
+        // It can only fail if the counter is full; then the thread wakes anyway.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        Ok(())
+    }
+
+    /// Lets its thread call `f` with the time, the middlebox and its counters, and returns the result. What
+    /// the middlebox has to send is sent at its next wake.
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn call<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(Time, &mut B, &Counts) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        let (answer, result) = mpsc::sync_channel(1);
+        // The caller waits for the answer.
+        let call = move |now, middlebox: &mut B, counts: &Counts| {
+            let _ = answer.send(f(now, middlebox, counts));
+        };
+        self.send(Command::Call(Box::new(call)))?;
+        result.recv().map_err(|_| Error::Stopped)
+    }
+
+    /// Whether it runs. It ends by itself if a device is removed.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
+    /// Ends it, and removes its devices.
+    ///
+    /// # Panics
+    /// If the middlebox has.
+    #[must_use]
+    pub fn stop(self) -> Ended<B> {
+        // One that has ended needs no word.
+        let _ = self.send(Command::Stop);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}

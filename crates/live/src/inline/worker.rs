@@ -1,0 +1,239 @@
+//! The thread between two devices.
+
+use super::routes::Routes;
+use super::{Counts, Ended, Inline, Side};
+use crate::device::{Device, Pieces, segments};
+use crate::payloads::Payloads;
+use crate::tun::VIRTIO_HEADER_LEN;
+use crate::{Clock, virtio};
+use base::Time;
+use core::num::NonZeroU64;
+use host::{Middlebox, Outbox, Outgoing, Verdict};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use wire::Packet;
+
+/// Packets that are read from a device before the other one is looked at.
+const TURN: usize = 16;
+
+/// A function for the thread to call.
+type Call<B> = Box<dyn FnOnce(Time, &mut B, &Counts) + Send>;
+
+/// What the thread is asked for.
+pub(super) enum Command<B> {
+    Call(Call<B>),
+    Stop,
+}
+
+/// Everything that the thread has.
+pub(super) struct Worker<B> {
+    middlebox: B,
+    outbox: Outbox,
+    payloads: Payloads,
+    devices: [Device; 2],
+    routes: Routes,
+    clock: Clock,
+    counts: Counts,
+    commands: Receiver<Command<B>>,
+    bell: Arc<OwnedFd>,
+    /// A payload that is in too many pieces.
+    joined: Vec<u8>,
+}
+
+impl<B: Middlebox> Worker<B> {
+    pub(super) fn new(
+        inline: Inline<B>,
+        commands: Receiver<Command<B>>,
+        bell: Arc<OwnedFd>,
+    ) -> Worker<B> {
+        let Inline { middlebox, tuns, mtu, routes, clock } = inline;
+        Worker {
+            middlebox,
+            outbox: Outbox { segments: segments(mtu), ..Outbox::default() },
+            payloads: Payloads::default(),
+            devices: tuns.map(Device::new),
+            routes,
+            clock,
+            counts: Counts::default(),
+            commands,
+            bell,
+            joined: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Ended<B> {
+        // Otherwise a timer may be 50 us late. It cannot fail for the calling thread.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        loop {
+            let more = Side::ALL.map(|side| self.read(side));
+            let now = self.clock.now();
+            if self.middlebox.next_wake() <= now {
+                self.middlebox.wake(now, &mut self.outbox.context());
+                self.send(now);
+            }
+            self.devices.iter_mut().for_each(Device::flush);
+            let removed = self.devices.iter().any(|device| device.removed);
+            if removed || !self.obey() {
+                let counts = self.counts();
+                return Ended { middlebox: self.middlebox, counts, removed };
+            }
+            if more == [false, false] {
+                self.sleep(now);
+            }
+        }
+    }
+
+    /// Reads packets from a device, and passes them. Says whether there may be more.
+    fn read(&mut self, from: Side) -> bool {
+        for _ in 0..TURN {
+            if self.payloads.has_many() {
+                let (middlebox, outbox) = (&self.middlebox, &self.outbox);
+                debug_assert!(outbox.is_empty());
+                self.payloads.free_all_but(|held| middlebox.held_payloads(held));
+            }
+            let Some(space) = self.payloads.space() else {
+                // Nobody has use for packets without memory: they wait in the device.
+                self.counts.without_bytes += 1;
+                return false;
+            };
+            let Some(len) = self.devices[from as usize].read(space) else { return false };
+            self.pass(from, len);
+        }
+        true
+    }
+
+    /// Passes a packet, `len` bytes that were read.
+    fn pass(&mut self, from: Side, len: usize) {
+        let now = self.clock.now();
+        let Some(bytes) = self.payloads.space().map(|space| &space[..len]) else { return };
+        let (header, bytes) = bytes.split_at(VIRTIO_HEADER_LEN);
+        let parsed = match virtio::is_verified(header) {
+            true => Packet::parse_trusted(bytes),
+            false => Packet::parse(bytes),
+        };
+        // What cannot be read is for others to refuse.
+        let Ok((mut packet, payload)) = parsed else { return self.write_as_read(from, len) };
+        let segment_size = virtio::segment_size(header);
+        let range = VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
+        packet.payload = self.payloads.identity(&range);
+        let before = packet;
+        let verdict =
+            self.middlebox.packet(now, Some(from.port()), &mut packet, &mut self.outbox.context());
+        let count = match verdict {
+            Verdict::Forward => &mut self.counts.passed,
+            Verdict::Consume => &mut self.counts.consumed,
+            Verdict::Drop(_) => &mut self.counts.dropped,
+        };
+        *count += 1;
+        if verdict == Verdict::Forward && packet == before && self.outbox.is_empty() {
+            self.write_as_read(from, len);
+            // The middlebox may hold a copy.
+            self.payloads.keep_read(range);
+            return;
+        }
+        self.payloads.keep_read(range);
+        // What the middlebox sends leaves before the packet that it saw.
+        self.send(now);
+        if verdict == Verdict::Forward {
+            self.write(from.other(), &packet, segment_size.unwrap_or(packet.payload.len));
+        }
+    }
+
+    /// Writes what was read from one side to the other.
+    fn write_as_read(&mut self, from: Side, len: usize) {
+        if let Some(space) = self.payloads.space() {
+            self.devices[from.other() as usize].write(&space[..len]);
+        }
+    }
+
+    /// Sends the packets of the middlebox.
+    fn send(&mut self, now: Time) {
+        for index in 0..self.outbox.packets.len() {
+            let Outgoing { packet, segment_size } = self.outbox.packets[index];
+            match self.routes.side(now, packet.ip.destination) {
+                Some(side) => self.write(side, &packet, segment_size),
+                None => self.counts.unroutable += 1,
+            }
+        }
+        self.outbox.packets.clear();
+        self.outbox.gathered.clear();
+        // There is no host here.
+        self.outbox.indications.clear();
+        debug_assert!(self.outbox.passed.is_empty());
+    }
+
+    /// Writes a packet with bytes that are kept.
+    fn write(&mut self, to: Side, packet: &Packet, segment_size: u32) {
+        let mut pieces = Pieces::new();
+        let parts = self.outbox.payloads(packet.payload);
+        let mut left = packet.payload.len;
+        for part in parts {
+            if !self.payloads.lend(part, &mut |bytes| pieces.add(bytes)) {
+                break;
+            }
+            left -= part.len;
+        }
+        if left > 0 {
+            self.counts.without_bytes += 1;
+            return;
+        }
+        if !pieces.are_whole() {
+            self.joined.clear();
+            for part in self.outbox.payloads(packet.payload) {
+                // They were there just now.
+                self.payloads.lend(part, &mut |bytes| self.joined.extend_from_slice(bytes));
+            }
+            pieces = Pieces::new();
+            pieces.add(&self.joined);
+        }
+        self.devices[to as usize].send(packet, segment_size, pieces);
+    }
+
+    /// Does what was asked for. Says whether it is to go on.
+    fn obey(&mut self) -> bool {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Call(call) => {
+                    let counts = self.counts();
+                    call(self.clock.now(), &mut self.middlebox, &counts);
+                }
+                Command::Stop => return false,
+            }
+        }
+        true
+    }
+
+    fn counts(&self) -> Counts {
+        let [lan, wan] = &self.devices;
+        Counts { devices: [lan.counts, wan.counts], ..self.counts }
+    }
+
+    /// Sleeps until there is something to do.
+    fn sleep(&mut self, now: Time) {
+        let due = self.middlebox.next_wake();
+        let nanos = due.since(now).as_nanos();
+        let timeout = Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as i64,
+        };
+        let [lan, wan] = &self.devices;
+        let events = |device: &Device| match device.is_blocked() {
+            true => PollFlags::IN | PollFlags::OUT,
+            false => PollFlags::IN,
+        };
+        let mut watched = [
+            PollFd::new(&*self.bell, PollFlags::IN),
+            PollFd::new(&lan.tun, events(lan)),
+            PollFd::new(&wan.tun, events(wan)),
+        ];
+        // Whatever it says, everything is looked at: only for how long it sleeps matters.
+        let _ = poll(&mut watched, (due < Time::NEVER).then_some(&timeout));
+        let rings = !watched[0].revents().is_empty();
+        self.counts.slept += 1;
+        if rings {
+            let _ = rustix::io::read(&*self.bell, &mut [0u8; 8]);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Rules that choose the routing table of packets.
+
+use super::Netlink;
+use crate::Error;
+use crate::error::Doing;
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use std::io::ErrorKind;
+
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Both.
+    pub const ALL: [Family; 2] = [Family::V4, Family::V6];
+
+    fn number(self) -> AddressFamily {
+        match self {
+            Family::V4 => AddressFamily::Inet,
+            Family::V6 => AddressFamily::Inet6,
+        }
+    }
+}
+
+/// Packets that arrive by a device are routed by a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Of these packets.
+    pub family: Family,
+    /// Rules with lower numbers come first.
+    pub priority: u32,
+    /// The device.
+    pub interface: String,
+    /// The table. If it has no route, the next rule decides.
+    pub table: u32,
+}
+
+impl Rule {
+    fn message(&self) -> RuleMessage {
+        let mut message = RuleMessage::default();
+        message.header.family = self.family.number();
+        message.header.action = RuleAction::ToTable;
+        message.attributes = vec![
+            RuleAttribute::Priority(self.priority),
+            RuleAttribute::Iifname(self.interface.clone()),
+            RuleAttribute::Table(self.table),
+        ];
+        message
+    }
+
+    /// `None` if a message is of another kind of rule.
+    fn of(family: Family, message: &RuleMessage) -> Option<Rule> {
+        let mut rule = Rule { family, priority: 0, interface: String::new(), table: 0 };
+        for attribute in &message.attributes {
+            match attribute {
+                RuleAttribute::Priority(priority) => rule.priority = *priority,
+                RuleAttribute::Iifname(interface) => rule.interface.clone_from(interface),
+                RuleAttribute::Table(table) => rule.table = *table,
+                RuleAttribute::Oifname(_)
+                | RuleAttribute::FwMark(_)
+                | RuleAttribute::Source(_)
+                | RuleAttribute::Destination(_) => return None,
+                _ => {}
+            }
+        }
+        let is_such = message.header.action == RuleAction::ToTable && !rule.interface.is_empty();
+        is_such.then_some(rule)
+    }
+}
+
+impl Netlink {
+    /// Adds a rule, unless it is there.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_rule(&self, rule: &Rule) -> Result<(), Error> {
+        let message = RouteNetlinkMessage::NewRule(rule.message());
+        let added = self.requests.change(message, NLM_F_CREATE | NLM_F_EXCL);
+        let done = added.or_else(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Ok(()),
+            _ => Err(error),
+        });
+        done.doing(|| format!("routing what arrives by {} by table {}", rule.interface, rule.table))
+    }
+
+    /// Removes a rule.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn remove_rule(&self, rule: &Rule) -> Result<(), Error> {
+        let message = RouteNetlinkMessage::DelRule(rule.message());
+        self.requests.change(message, 0).doing(|| format!("removing a rule for {}", rule.interface))
+    }
+
+    /// The rules for packets that arrive by some device.
+    #[must_use]
+    pub fn rules(&self) -> Vec<Rule> {
+        let of = |family: Family| {
+            let mut all = RuleMessage::default();
+            all.header.family = family.number();
+            let found = self.requests.dump(RouteNetlinkMessage::GetRule(all)).unwrap_or_default();
+            found.into_iter().filter_map(move |message| match message {
+                RouteNetlinkMessage::NewRule(message) => Rule::of(family, &message),
+                _ => None,
+            })
+        };
+        Family::ALL.into_iter().flat_map(of).collect()
+    }
+
+    /// Routes all packets that a table decides about by a device.
+    ///
+    /// # Errors
+    /// If there is no such device, or the table has such a route.
+    pub fn add_default_route(&self, family: Family, device: &str, table: u32) -> Result<(), Error> {
+        let mut route = RouteMessage::default();
+        route.header.address_family = family.number();
+        route.header.protocol = RouteProtocol::Static;
+        route.header.scope = RouteScope::Universe;
+        route.header.kind = RouteType::Unicast;
+        route.attributes =
+            vec![RouteAttribute::Table(table), RouteAttribute::Oif(self.index(device)?)];
+        let action = || format!("routing packets of table {table} by {device}");
+        self.create(RouteNetlinkMessage::NewRoute(route), action)
+    }
+}

@@ -1,0 +1,412 @@
+//! The bytes of payloads that boxes have seen.
+
+use crate::pool;
+use std::collections::VecDeque;
+use std::ops::Range;
+use wire::Payload;
+
+/// The bytes of payloads, for as long as a box holds a packet with them. Boxes have packets without
+/// bytes; the payload of such a packet is the place of its bytes here, instead of in a stream.
+///
+/// Bytes are in chunks, into which packets can be read directly. Once there are many, the boxes are asked
+/// which payloads they hold, and all other chunks are freed: at the cost of one look at each packet that is
+/// held, whenever as many bytes were added as are held. Of a chunk with few bytes that are held, only these
+/// are kept.
+pub(crate) struct Payloads {
+    /// The last is being filled.
+    chunks: VecDeque<Chunk>,
+    /// The number of chunks before `chunks`.
+    first: u64,
+    /// The place of the next byte.
+    end: u64,
+    /// Chunks that are whole.
+    used: usize,
+    /// Bytes of chunks that are not.
+    in_pieces: usize,
+    /// Chunks without content.
+    spare: Vec<Box<[u8]>>,
+    /// There are many chunks from this number on.
+    many: usize,
+    /// The most chunks.
+    most: usize,
+}
+
+/// The bytes of pieces of a chunk.
+fn total(pieces: &[(usize, Box<[u8]>)]) -> usize {
+    pieces.iter().map(|(_, bytes)| bytes.len()).sum()
+}
+
+/// A chunk of bytes.
+enum Chunk {
+    Whole(Box<[u8]>),
+    /// The bytes from these places of the chunk on, in order. There may be none.
+    Pieces(Vec<(usize, Box<[u8]>)>),
+}
+
+impl Chunk {
+    /// The bytes from a place on, as many as there are and at most `most`; none, if they are gone.
+    fn from(&self, start: usize, most: usize) -> &[u8] {
+        let bytes = match self {
+            Chunk::Whole(bytes) => &bytes[start..],
+            Chunk::Pieces(pieces) => {
+                let after = pieces.partition_point(|&(place, _)| place <= start);
+                let piece = after.checked_sub(1).map(|at| &pieces[at]);
+                piece.and_then(|(place, bytes)| bytes.get(start - place..)).unwrap_or_default()
+            }
+        };
+        &bytes[..most.min(bytes.len())]
+    }
+}
+
+impl Default for Payloads {
+    fn default() -> Payloads {
+        Payloads::new(Payloads::MOST)
+    }
+}
+
+impl Payloads {
+    /// The stream of such places, which no box's own packets have.
+    const STREAM: u32 = u32::MAX - 1;
+    /// The size of a chunk, bytes: it holds a few of the largest packets.
+    const CHUNK: usize = 1 << 18;
+    /// Chunks that are no reason to ask boxes: 4 MiB, which stay in a processor's cache.
+    const FEW: usize = 1 << 4;
+    /// The most chunks: 1 GiB.
+    const MOST: usize = 1 << 12;
+    /// A payload of at most so many bytes is moved next to the one before it: then the two are one run,
+    /// if they are of one stream.
+    const SMALL: usize = 1 << 12;
+
+    fn new(most: usize) -> Payloads {
+        Payloads {
+            chunks: VecDeque::new(),
+            first: 0,
+            end: 0,
+            used: 0,
+            in_pieces: 0,
+            spare: Vec::new(),
+            many: Payloads::FEW,
+            most,
+        }
+    }
+
+    /// The place in its chunk of the next byte.
+    fn place(&self) -> usize {
+        (self.end % Payloads::CHUNK as u64) as usize
+    }
+
+    /// Memory for a packet to be read into, of [`pool::LEN`] bytes; `None` if there is no more. What is read
+    /// is lost unless [`Payloads::keep_read`] follows.
+    pub(crate) fn space(&mut self) -> Option<&mut [u8]> {
+        let place = self.place();
+        if place == 0 || place + pool::LEN > Payloads::CHUNK {
+            self.end = self.end.next_multiple_of(Payloads::CHUNK as u64);
+            // It may be there, and nothing be kept in it.
+            if self.end == (self.first + self.chunks.len() as u64) * Payloads::CHUNK as u64
+                && !self.add_chunk()
+            {
+                return None;
+            }
+        }
+        let place = self.place();
+        match self.chunks.back_mut() {
+            Some(Chunk::Whole(bytes)) => Some(&mut bytes[place..place + pool::LEN]),
+            _ => None,
+        }
+    }
+
+    /// The payload that a range of [`Payloads::space`] becomes if it is kept.
+    pub(crate) fn identity(&self, range: &Range<usize>) -> Payload {
+        let len = range.len();
+        let offset = match len {
+            0 => return Payload::default(),
+            1..=Payloads::SMALL => self.end,
+            _ => self.end + range.start as u64,
+        };
+        Payload { stream: Payloads::STREAM, offset, len: len as u32 }
+    }
+
+    /// Keeps a range of [`Payloads::space`]. What else was read there is lost.
+    pub(crate) fn keep_read(&mut self, range: Range<usize>) -> Payload {
+        let payload = self.identity(&range);
+        if payload.len == 0 {
+            return payload;
+        }
+        let place = self.place();
+        if payload.offset == self.end
+            && let Some(Chunk::Whole(bytes)) = self.chunks.back_mut()
+        {
+            bytes.copy_within(place + range.start..place + range.end, place);
+        }
+        self.end = payload.end();
+        payload
+    }
+
+    /// Keeps a copy of the bytes of a packet; `None` if there is no memory for them.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Option<Payload> {
+        if bytes.is_empty() {
+            return Some(Payload::default());
+        }
+        self.space()?[..bytes.len()].copy_from_slice(bytes);
+        Some(self.keep_read(0..bytes.len()))
+    }
+
+    fn add_chunk(&mut self) -> bool {
+        if self.memory() >= self.most * Payloads::CHUNK {
+            return false;
+        }
+        let fresh = || vec![0; Payloads::CHUNK].into_boxed_slice();
+        self.chunks.push_back(Chunk::Whole(self.spare.pop().unwrap_or_else(fresh)));
+        self.used += 1;
+        true
+    }
+
+    /// Bytes of memory in use.
+    fn memory(&self) -> usize {
+        self.used * Payloads::CHUNK + self.in_pieces
+    }
+
+    /// Whether it is time for [`Payloads::free_all_but`].
+    pub(crate) fn has_many(&self) -> bool {
+        self.used >= self.many
+    }
+
+    /// Frees the memory of payloads, except for those that `held` passes to its argument.
+    pub(crate) fn free_all_but(&mut self, held: impl FnOnce(&mut dyn FnMut(Payload))) {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        held(&mut |payload| {
+            if payload.stream == Payloads::STREAM && payload.len > 0 {
+                match ranges.last_mut() {
+                    Some(last) if last.end == payload.offset => last.end = payload.end(),
+                    _ => ranges.push(payload.offset..payload.end()),
+                }
+            }
+        });
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut ranges = ranges.into_iter().peekable();
+        // Packets are read there next.
+        let filling = Some((self.end / Payloads::CHUNK as u64 - self.first) as usize);
+        for index in 0..self.chunks.len() {
+            let start = (self.first + index as u64) * Payloads::CHUNK as u64;
+            let end = start + Payloads::CHUNK as u64;
+            // What is held of this chunk. What is no longer here is noticed when it is to be sent.
+            let mut needed: Vec<Range<usize>> = Vec::new();
+            while let Some(range) = ranges.peek_mut().filter(|range| range.start < end) {
+                let within = range.start.max(start)..range.end.min(end);
+                let (from, to) = (
+                    (within.start - start) as usize,
+                    (within.end.max(within.start) - start) as usize,
+                );
+                match needed.last_mut() {
+                    Some(last) if from <= last.end => last.end = last.end.max(to),
+                    _ => needed.push(from..to),
+                }
+                if range.end > end {
+                    range.start = end;
+                    break;
+                }
+                ranges.next();
+            }
+            if filling != Some(index) {
+                self.keep_of(index, &needed);
+            }
+        }
+        while let Some(Chunk::Pieces(pieces)) = self.chunks.front()
+            && pieces.is_empty()
+        {
+            self.chunks.pop_front();
+            self.first += 1;
+        }
+        let held = self.memory().div_ceil(Payloads::CHUNK);
+        self.many = (self.used + held.max(Payloads::FEW)).min(self.most);
+        // As many as are used before the next time.
+        self.spare.truncate(self.many.saturating_sub(self.used));
+    }
+
+    /// Keeps these ranges of a chunk, or all of it if they are most of it.
+    fn keep_of(&mut self, index: usize, needed: &[Range<usize>]) {
+        let bytes: usize = needed.iter().map(Range::len).sum();
+        let chunk = &mut self.chunks[index];
+        match chunk {
+            Chunk::Whole(_) if bytes > Payloads::CHUNK / 4 => return,
+            Chunk::Pieces(pieces) if bytes == total(pieces) => return,
+            _ => {}
+        }
+        let pieces =
+            needed.iter().map(|range| (range.start, chunk.from(range.start, range.len()).into()));
+        let pieces: Vec<(usize, Box<[u8]>)> = pieces.collect();
+        match std::mem::replace(chunk, Chunk::Pieces(pieces)) {
+            Chunk::Whole(whole) => {
+                self.used -= 1;
+                self.spare.push(whole);
+            }
+            Chunk::Pieces(old) => {
+                self.in_pieces -= total(&old);
+            }
+        }
+        self.in_pieces += bytes;
+    }
+
+    /// Calls `piece` with the bytes of a payload that was kept, one piece after the other. Returns false if they
+    /// are no longer there.
+    pub(crate) fn lend<'a>(&'a self, payload: Payload, piece: &mut dyn FnMut(&'a [u8])) -> bool {
+        let mut place = payload.offset;
+        while place < payload.end() {
+            let start = (place % Payloads::CHUNK as u64) as usize;
+            let most = (payload.end() - place) as usize;
+            let chunk = (place / Payloads::CHUNK as u64).checked_sub(self.first);
+            let bytes = match chunk.and_then(|chunk| self.chunks.get(chunk as usize)) {
+                Some(chunk) => chunk.from(start, most),
+                None => &[],
+            };
+            if bytes.is_empty() {
+                return false;
+            }
+            piece(bytes);
+            place += bytes.len() as u64;
+        }
+        true
+    }
+
+    /// Writes the bytes of a payload: those that were kept, or for a box's own packet those that its
+    /// identity stands for. Returns false if they are no longer there.
+    pub(crate) fn fetch(&self, payload: Payload, out: &mut [u8]) -> bool {
+        if payload.stream != Payloads::STREAM {
+            payload.render(out);
+            return true;
+        }
+        let mut left = out;
+        self.lend(payload, &mut |piece| {
+            let (now, later) = std::mem::take(&mut left).split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            left = later;
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN: usize = 10_007;
+
+    /// The bytes of the n-th packet.
+    fn bytes(n: usize) -> Vec<u8> {
+        (0..LEN).map(|i| (i * 7 + n * 13) as u8).collect()
+    }
+
+    fn fetch(payloads: &Payloads, payload: Payload) -> Option<Vec<u8>> {
+        let mut out = vec![0xff; payload.len as usize];
+        payloads.fetch(payload, &mut out).then_some(out)
+    }
+
+    fn free_all_but(payloads: &mut Payloads, kept: &[Payload]) {
+        payloads.free_all_but(|held| kept.iter().for_each(|payload| held(*payload)));
+    }
+
+    #[test]
+    fn bytes_stay_as_long_as_a_box_holds_them_and_no_others_do() {
+        let mut payloads = Payloads::default();
+        let mut held: Vec<(usize, Payload)> = Vec::new();
+        let mut most = 0;
+        for n in 0..60_000 {
+            if payloads.has_many() {
+                let kept: Vec<_> = held.iter().map(|(_, payload)| *payload).collect();
+                free_all_but(&mut payloads, &kept);
+            }
+            // One in 500 is held until there are 1000, of which the oldest is then let go.
+            let payload = payloads.keep(&bytes(n)).unwrap();
+            if n % 50 == 0 {
+                held.push((n, payload));
+            }
+            if held.len() > 200 {
+                held.remove(0);
+            }
+            most = most.max(payloads.memory());
+        }
+        for (n, payload) in &held {
+            assert!(fetch(&payloads, *payload).is_some_and(|found| found == bytes(*n)), "{n}");
+            // Part of a payload is somewhere in the middle.
+            let part = payload.skip(3000).take(2000);
+            assert!(fetch(&payloads, part).unwrap() == bytes(*n)[3000..5000], "{n}");
+        }
+        // What is held, and what is added until the next look.
+        let few = (Payloads::FEW + 2) * Payloads::CHUNK;
+        assert!(most <= few + 201 * LEN, "{most} bytes for 200 packets");
+    }
+
+    #[test]
+    fn what_was_freed_is_not_there() {
+        let mut payloads = Payloads::default();
+        let kept: Vec<_> = (0..100).map(|n| payloads.keep(&bytes(n)).unwrap()).collect();
+        free_all_but(&mut payloads, &kept[40..50]);
+        for (n, payload) in kept.iter().enumerate() {
+            let found = fetch(&payloads, *payload);
+            assert!(found.as_ref().is_none_or(|found| *found == bytes(n)), "{n}");
+            if (40..50).contains(&n) {
+                assert!(found.is_some(), "{n}");
+            }
+            if n < 30 || (60..80).contains(&n) {
+                assert!(found.is_none(), "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_memory_nothing_is_kept_until_something_is_freed() {
+        let mut payloads = Payloads::new(3);
+        let kept = core::iter::from_fn(|| payloads.keep(&bytes(0)));
+        let kept: Vec<_> = kept.collect();
+        // As long as there is room for the largest packet.
+        let in_a_chunk = (Payloads::CHUNK - pool::LEN) / LEN + 1;
+        assert_eq!(kept.len(), 3 * in_a_chunk);
+        assert_eq!(payloads.keep(&bytes(0)), None);
+        free_all_but(&mut payloads, &kept);
+        assert_eq!(payloads.keep(&bytes(0)), None);
+        free_all_but(&mut payloads, &kept[kept.len() - 1..]);
+        let last = payloads.keep(&bytes(7)).unwrap();
+        assert!(fetch(&payloads, last).is_some_and(|found| found == bytes(7)));
+    }
+
+    #[test]
+    fn the_chunk_that_is_read_into_stays_although_nothing_was_kept_there_yet() {
+        let mut payloads = Payloads::default();
+        for n in 0..200 {
+            // A packet is read, and then it is seen that there are many chunks.
+            payloads.space().unwrap();
+            free_all_but(&mut payloads, &[]);
+            payloads.space().unwrap()[..LEN].copy_from_slice(&bytes(n));
+            let payload = payloads.keep_read(0..LEN);
+            assert!(fetch(&payloads, payload).unwrap() == bytes(n), "{n}");
+        }
+    }
+
+    #[test]
+    fn packets_are_read_in_place_and_small_ones_are_moved_together() {
+        let mut payloads = Payloads::default();
+        let mut read = |header: usize, n: usize, len: usize| {
+            let space = payloads.space().unwrap();
+            space[header..header + len].copy_from_slice(&bytes(n)[..len]);
+            (n, payloads.keep_read(header..header + len))
+        };
+        let all = [read(50, 0, 9000), read(40, 1, 100), read(60, 2, 1448), read(60, 3, 9000)];
+        let payload = |n: usize| all[n].1;
+        assert!(payload(0).continues(&payload(1)) && payload(1).continues(&payload(2)));
+        assert!(!payload(2).continues(&payload(3)), "a large one stays where it was read");
+        assert_eq!(payloads.keep_read(7..7), Payload::default());
+        for (n, payload) in all {
+            assert!(fetch(&payloads, payload).unwrap() == bytes(n)[..payload.len as usize], "{n}");
+        }
+        // Two that are one run.
+        let both = Payload { len: 100 + 1448, ..payload(1) };
+        assert!(fetch(&payloads, both).unwrap() == [&bytes(1)[..100], &bytes(2)[..1448]].concat());
+    }
+
+    #[test]
+    fn packets_of_boxes_have_the_bytes_that_they_stand_for() {
+        let payload = Payload { stream: 3, offset: 5, len: 100 };
+        let mut expected = vec![0; 100];
+        payload.render(&mut expected);
+        assert_eq!(fetch(&Payloads::default(), payload), Some(expected));
+    }
+}

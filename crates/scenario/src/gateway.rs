@@ -1,0 +1,187 @@
+//! The configuration of a gateway (`lasthopd`), in the words of scenario files.
+
+use crate::alone::Alone;
+use crate::flow::{IpVersion, Profile};
+use crate::reading::document::{Document, Node};
+use crate::reading::error::{Problem, ScenarioError};
+use crate::reading::quantity::{Amount, Count, Written as Quantity};
+use crate::reading::shape::{AtLeastOne, Both, Shape, table, unexpected};
+use crate::reading::source::Source;
+use crate::reading::words::words;
+use base::settings::Bytes;
+use base::Rate;
+use base::units::Size;
+use middlebox::Spoofer;
+use relay::{HopRate, Teardown};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tcp::Config;
+use toml::Spanned;
+
+/// What a gateway does with TCP connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// It lets their handshakes pass, and splits them then (`ishac2001`).
+    #[default]
+    Spoof,
+}
+
+words! { Mode Teardown }
+
+/// The name or the names of interfaces.
+#[derive(Debug)]
+struct Interfaces(Vec<Spanned<String>>);
+
+impl Shape for Interfaces {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Interfaces> {
+        if node.get_ref().is_array() {
+            return AtLeastOne::read(node, problems).map(|names| Interfaces(names.0));
+        }
+        if node.get_ref().as_str().is_none() {
+            let expected = "the name of an interface in quotes, or a list of names";
+            return unexpected(node, expected, problems);
+        }
+        Some(Interfaces(vec![Spanned::read(node, problems)?]))
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [String::schema(), AtLeastOne::<String>::schema()] })
+    }
+}
+
+/// The rate of the hop.
+#[derive(Clone, Copy, Debug)]
+struct Hop(HopRate);
+
+impl Shape for Hop {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Hop> {
+        match node.get_ref().as_str() {
+            Some("measured") => Some(Hop(HopRate::Measured)),
+            Some(_) => {
+                let Quantity(rate) = Quantity::<Rate>::read(node, problems)?;
+                Some(Hop(HopRate::Given(rate)))
+            }
+            None => unexpected(node, "a rate, such as \"10 Mbit/s\", or \"measured\"", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [Quantity::<Rate>::schema(), { "const": "measured" }] })
+    }
+}
+
+table! {
+    /// The configuration of a gateway.
+    struct Written {
+        /// The interface, or the interfaces, of the network of the users.
+        lan: Interfaces, needed;
+        /// The interface of the hop.
+        wan: Spanned<String>, needed;
+        /// What the gateway does: it spoofs TCP connections (`spoof`).
+        mode: Mode = Mode::default();
+        /// The rate of the hop in the direction away from the gateway, of IP packets. The gateway sends at this
+        /// rate, with equal shares for the addresses behind the hop. With `measured`, it learns the rate from
+        /// what is delivered. Without, each connection sends as its congestion control lets it.
+        rate: Hop;
+        /// The most data of a connection that the gateway holds in each direction, besides what its receive
+        /// window takes.
+        cache: Spanned<Amount>;
+        /// When the end of a stream (FIN) is acknowledged to its sender: at once (`spoofed`), or once the
+        /// receiver has acknowledged it (`end-to-end`).
+        teardown: Teardown = Teardown::default();
+        /// The most connections that are carried at once. Further ones pass as they are.
+        connections: Count;
+    }
+}
+
+/// The configuration of a gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateway {
+    /// The interfaces of the network of the users.
+    pub lan: Vec<String>,
+    /// The interface of the hop.
+    pub wan: String,
+    /// What it does.
+    pub mode: Mode,
+    /// The box that does it. Its hop is called [`Gateway::HOP`].
+    pub spoofer: Spoofer,
+    /// The settings of the gateway's own TCP.
+    pub tcp: Config,
+}
+
+impl Gateway {
+    /// The name of the hop's other end.
+    pub const HOP: &str = "wan";
+    /// What is held of a connection in each direction, by default: as much as auto-tuned windows take at most.
+    const CACHE: Bytes = Bytes(16 << 20);
+    /// The longest name of an interface (`IFNAMSIZ` of linux/if.h, without the final 0).
+    const LONGEST_NAME: usize = 15;
+
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// All that is wrong with it, with places.
+    pub fn read(source: &Source) -> Result<Gateway, ScenarioError> {
+        let document = Document::with_overrides(source)?;
+        let mut problems = Vec::new();
+        let gateway = Both::<Written, Alone>::read(document.root(), &mut problems)
+            .and_then(|written| resolve(written, &mut problems));
+        let done = gateway.filter(|_| problems.is_empty());
+        done.ok_or_else(|| ScenarioError::new(document.findings(problems)))
+    }
+
+    /// The JSON Schema of a configuration.
+    #[must_use]
+    pub fn schema() -> Value {
+        let mut schema = Both::<Written, Alone>::schema();
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = "lasthopd configuration".into();
+        schema
+    }
+}
+
+fn resolve(
+    Both(written, own): Both<Written, Alone>,
+    problems: &mut Vec<Problem>,
+) -> Option<Gateway> {
+    let tcp = own.resolve(Profile::default(), IpVersion::V4, problems);
+    let cache = written.cache.and_then(|cache| match cache.get_ref().0 {
+        Size::Bytes(bytes @ 1..) => Some(Bytes(bytes)),
+        _ => {
+            problems.push(Problem::at(cache.span(), "expected bytes, 1 or more"));
+            None
+        }
+    });
+    let wan = written.wan?;
+    let lan = written.lan?.0;
+    for name in lan.iter().chain([&wan]) {
+        let text = name.get_ref();
+        let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
+        if text.is_empty() || text.len() > Gateway::LONGEST_NAME || !text.bytes().all(fits) {
+            problems.push(Problem::at(name.span(), "expected the name of a network interface"));
+        }
+    }
+    if let Some(both) = lan.iter().find(|name| name.get_ref() == wan.get_ref()) {
+        let message = format!("`{}` is the interface of the hop, too", both.get_ref());
+        problems.push(Problem::at(both.span(), message));
+    }
+    let default = Spoofer::default();
+    let spoofer = Spoofer {
+        cache: cache.or(Some(Gateway::CACHE)),
+        teardown: written.teardown,
+        hop: Some(Gateway::HOP.to_owned()),
+        rate: written.rate.map(|Hop(rate)| rate),
+        connections: match written.connections {
+            Some(Count(count)) => u32::try_from(count).unwrap_or(u32::MAX),
+            None => default.connections,
+        },
+    };
+    Some(Gateway {
+        lan: lan.into_iter().map(Spanned::into_inner).collect(),
+        wan: wan.into_inner(),
+        mode: written.mode,
+        spoofer,
+        tcp: tcp?,
+    })
+}

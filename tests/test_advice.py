@@ -1,6 +1,7 @@
 """Advice on paths whose remedies every textbook knows."""
 
 import json
+import re
 import tomllib
 from pathlib import Path as File
 
@@ -470,6 +471,7 @@ def test_a_narrow_terminal_has_all_of_it(tmp_path: File) -> None:
     words = " ".join(" ".join(lines).split())
     assert 'SRP (gateway: box = "station"; phone: box = "mobile", hop = "srp")' in words
     assert "the node gateway and the host phone (an agent in the host;" in words
+    assert "the sender, the receiver and the node gateway (IPsec" in words
 
 
 def test_programs_get_the_settings_by_their_places() -> None:
@@ -490,12 +492,24 @@ def test_many_nodes_are_counted() -> None:
     assert advice._named(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 
 
+def test_a_list_in_a_sentence_has_one_and_for_its_parts() -> None:
+    """Behind a comma, if a part has an "and" of its own."""
+    assert advice._listed(["the sender"]) == "the sender"
+    assert advice._listed(["the sender", "the receiver"]) == "the sender and the receiver"
+    three = ["the sender", "the receiver", "the node a"]
+    assert advice._listed(three) == "the sender, the receiver and the node a"
+    nodes = ["the nodes a and b", "the host c"]
+    assert advice._listed(nodes) == "the nodes a and b, and the host c"
+    assert advice._listed(["the sender", *nodes]) == "the sender, the nodes a and b, and the host c"
+
+
 def test_every_need_has_words() -> None:
-    """All needs and costs of the engine's remedies have words."""
+    """All needs and costs of the engine's remedies have words, and what can be built a party."""
     known = {*advice._NEEDS, *advice._COSTS}
     boxes = engine.box_remedies("b", rate="1 Mbit/s", delay="1 ms", mtus=[])
     for remedy in (*engine.remedies(), *boxes):
         assert set(remedy["needs"]) <= known
+        assert not remedy["buildable"] or set(remedy["needs"]) & set(advice._NEEDS)
 
 
 def test_a_lossy_last_hop_may_have_spep_in_the_hosts_and_the_node_before_it() -> None:
@@ -513,6 +527,10 @@ def test_a_lossy_last_hop_may_have_spep_in_the_hosts_and_the_node_before_it() ->
             "tcp": (),
         }
         assert "flow: ip = 6" in remedy.setting
+        # A node with two boxes has each in its braces, one with a single box needs none.
+        of_peer = r'server: \{ box = "esp", spep = true \}, \{ box = "mss-clamp", mss = \d+ \}; '
+        assert re.search(of_peer, remedy.setting)
+        assert 'phone: box = "esp", loss_causes = "station"; ' in remedy.setting
     # Today's TCP has SACK, so one hole of a window is little.
     assert "every_hole = true" in every.setting
     assert every.gain.value > first.gain.value > 1.2

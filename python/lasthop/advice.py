@@ -27,7 +27,7 @@ SEEDS = 20
 WORTH = 1.05
 #: The most nodes that are named in a sentence.
 _MOST_NAMED = 4
-_BOX = "boxes = [{ "
+_BOXES = "boxes = ["
 
 
 @dataclass(frozen=True)
@@ -411,9 +411,7 @@ def _table(advice: Advice, show_value: Callable[[Estimate], str]) -> Table:
     # In one column, so that both have room in a narrow terminal.
     shown.add_column("setting, and what takes a change", overflow="fold")
     for remedy in advice.helping:
-        parties = [_who(need, remedy.changes) for need in remedy.needs if need in _NEEDS]
-        comma = "," * any(" and " in party for party in parties)
-        who = f"{comma} and ".join(parties)
+        who = _listed([_who(need, remedy.changes) for need in remedy.needs if need in _NEEDS])
         costs = "; ".join(words for need, words in _COSTS.items() if need in remedy.needs)
         needs = f"{who} ({costs})" if costs else who
         shown.add_row(
@@ -441,17 +439,25 @@ def _named(nodes: Sequence[str]) -> str:
     named = ["a gateway" if node == "" else node for node in nodes]
     if len(named) > _MOST_NAMED:
         named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
-    *first, last = named
-    return f"{', '.join(first)} and {last}" if first else last
+    return _listed(named)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """A list in a sentence; a comma before its "and" if a part has an "and" of its own."""
+    *first, last = parts
+    comma = "," * any(" and " in part for part in parts)
+    return f"{', '.join(first)}{comma} and {last}" if first else last
 
 
 def _settings(changes: Sequence[Change]) -> str:
-    """Settings in a line, each with the nodes that have it."""
+    """Settings in a line, each with the nodes that have it; of several boxes, each in braces."""
     lines = []
     for change in changes:
         line = change.setting.replace("\n", ", ")
-        if line.startswith(_BOX):
-            line = line.removeprefix(_BOX).removesuffix(" }]")
+        if line.startswith(_BOXES):
+            line = line.removeprefix(_BOXES).removesuffix("]")
+            if len(tomllib.loads(change.setting)["boxes"]) == 1:
+                line = line.removeprefix("{ ").removesuffix(" }")
         where = _named(change.nodes) if change.nodes else "flow" * (change.place == FLOW)
         lines.append(f"{where}: {line}" if where else line)
     return "; ".join(lines)

@@ -215,6 +215,10 @@ mod tests {
         }
     }
 
+    fn drops_22(len: u32) -> Verdict {
+        if len == 22 { Verdict::Drop(DropReason::Replay) } else { Verdict::Forward }
+    }
+
     fn packet(len: u32) -> Packet {
         let mut packet = Packet::BLANK;
         packet.payload.len = len;
@@ -228,11 +232,7 @@ mod tests {
             |len| if len == 11 { Verdict::Consume } else { Verdict::Forward },
             0,
         )));
-        let drops = |len| match len {
-            22 => Verdict::Drop(DropReason::Replay),
-            _ => Verdict::Forward,
-        };
-        boxes.add(Box::new(Judge(drops, 0)));
+        boxes.add(Box::new(Judge(drops_22, 0)));
         let verdicts = [10, 20, 30].map(|len| boxes.packet(Time::ZERO, None, &mut packet(len)));
         let expected = [Verdict::Consume, Verdict::Drop(DropReason::Replay), Verdict::Forward];
         assert_eq!(verdicts, expected);
@@ -278,11 +278,7 @@ mod tests {
         boxes.add(Box::new(Judge(|_| Verdict::Forward, 0)));
         boxes.add(Box::new(Keeper::default()));
         boxes.add(Box::new(Keeper::default()));
-        let drops = |len| match len {
-            22 => Verdict::Drop(DropReason::Replay),
-            _ => Verdict::Forward,
-        };
-        boxes.add(Box::new(Judge(drops, 0)));
+        boxes.add(Box::new(Judge(drops_22, 0)));
         for len in [10, 20, 30] {
             let verdict = boxes.packet(Time::ZERO, Some(Port(4)), &mut packet(len));
             assert_eq!(verdict, Verdict::Consume);

@@ -314,13 +314,7 @@ impl<A: Application> Host<A> {
     /// Whether no connection is open and none will be opened, except by listeners.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.by_tuple.is_empty()
-            && self.openings.is_empty()
-            && self.busy.is_empty()
-            && self.resets.waiting.is_empty()
-            && self.datagrams.next() == Time::NEVER
-            && self.next_task == Time::NEVER
-            && self.schedule.first().0 == Time::NEVER
+        self.by_tuple.is_empty() && self.schedule.first().0 == Time::NEVER && self.is_finished()
     }
 
     /// Records the events of all connections from now on, or no longer.

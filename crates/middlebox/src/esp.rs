@@ -190,8 +190,7 @@ impl Protector {
             // Without room for it the packet goes without.
             let _ = self.spep && Spep::put(packet);
         }
-        let esp = Esp { spi, sequence: sequence as u32, iv: sequence.to_be_bytes() };
-        if !packet.protect(esp) {
+        if !packet.protect(Esp::numbered(spi, sequence)) {
             return Verdict::Drop(DropReason::Unprotected);
         }
         self.protected += 1;

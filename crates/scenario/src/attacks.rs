@@ -1,5 +1,5 @@
-//! `[[attacks]]`: forged notices of corruption or of changes of connectivity (`bbn8333` §6.2, §7.1;
-//! `koutsianas2007` §3.6).
+//! `[[attacks]]`: forged notices of corruption or of changes of connectivity (`bbn8333` §6.2,
+//! §7.1; `koutsianas2007` §3.6).
 
 use crate::flow::{Flow, Report, Traffic};
 use crate::links::Link;
@@ -72,8 +72,8 @@ pub(crate) enum AttackKind {
     Datagrams,
     /// Forged indications that the connectivity of the flow's receiver has changed.
     Changes,
-    /// Packets of the flow's ESP association, in its sender's name, which claim that all before them was
-    /// received.
+    /// Packets of the flow's ESP association, in its sender's name, which claim that all before
+    /// them was received.
     EspPackets,
     /// Echoes of a receiver that reports every gap as corruption (with `report = "forward"`).
     Echoes,
@@ -108,10 +108,11 @@ table! {
         flow: Spanned<String>, needed;
         /// What the attacker sends: forged notices of corruption; for comparison, inert UDP
         /// datagrams of the same size at the same times; or ACKs to the flow's sender, in its
-        /// receiver's name, that indicate `changes` of connectivity; or packets to the flow's receiver,
-        /// in its sender's name, under ESP (`esp-packets`), whose SPI and number are guessed or read. A receiver that attacks sends
-        /// `echoes` that report every gap as corruption (where the flow has `report = "forward"`),
-        /// or `fields` of its choice (`report = "cumulative"`).
+        /// receiver's name, that indicate `changes` of connectivity; or packets to the flow's
+        /// receiver, in its sender's name, under ESP (`esp-packets`), whose SPI and number are
+        /// guessed or read. A receiver that attacks sends `echoes` that report every gap as
+        /// corruption (where the flow has `report = "forward"`), or `fields` of its choice
+        /// (`report = "cumulative"`).
         kind: AttackKind = AttackKind::default();
         /// What the attacker knows: the victim's addresses and ports; the victim's packets, which
         /// pass the attacker's node; or all that the flow's receiver knows, because it is that

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
-use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Quote, Segment, SurvivalNotice};
+use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Quote, Segment, SurvivalNotice, Tfrc};
 
 /// The two ends of a connection, as the host at its local end names them. It is unique among the
 /// host's connections; the local address counts, too.
@@ -63,6 +63,18 @@ impl FourTuple {
             local_port: segment.destination_port,
             remote: ip.source,
             remote_port: segment.source_port,
+        }
+    }
+
+    /// The flow of TFRC that a packet which has arrived is for.
+    #[must_use]
+    #[inline]
+    pub fn of_tfrc(ip: &Ip, tfrc: &Tfrc) -> FourTuple {
+        FourTuple {
+            local: ip.destination,
+            local_port: tfrc.destination_port,
+            remote: ip.source,
+            remote_port: tfrc.source_port,
         }
     }
 

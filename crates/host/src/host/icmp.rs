@@ -30,14 +30,17 @@ impl<A: Application> Host<A> {
     /// Indicates to the connection that one of its packets could not be delivered; `hard` if none will
     /// be. The connection validates the quote (RFC 5927 §4.1).
     pub fn unreachable(&mut self, now: Time, quote: &Quote, hard: bool) {
-        let known = FourTuple::of_quote(quote).and_then(|tuple| self.by_tuple.get(&tuple));
-        let Some(&id) = known else {
-            self.statistics.unmatched += 1;
-            return;
-        };
+        let Some(id) = self.quoted_connection(quote) else { return };
         let indication = Indication::Unreachable { seq: quote.seq, hard };
         self.slots[id as usize].connection.indicate(now, &indication);
         self.after(now, id);
+    }
+
+    /// The connection whose segment is quoted. A quote of none is counted.
+    pub(super) fn quoted_connection(&mut self, quote: &Quote) -> Option<u32> {
+        let known = FourTuple::of_quote(quote).and_then(|tuple| self.by_tuple.get(&tuple));
+        self.statistics.unmatched += u64::from(known.is_none());
+        known.copied()
     }
 
     /// Indicates to the connection that a copy of one of its peer's segments was corrupted.

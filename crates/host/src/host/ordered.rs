@@ -1,7 +1,7 @@
 //! Packets that have a place in their connection.
 
 use crate::FourTuple;
-use wire::{Body, Packet, SeqNumber, Tfrc, TfrcMessage};
+use wire::{Body, Packet, SeqNumber, TfrcMessage};
 
 /// A packet, by its place among those of its sender, as the receiver knows it: others may be missing before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +32,8 @@ impl Ordered {
                 Some(Ordered::Segment { connection, seq: segment.seq })
             }
             Body::Tfrc(tfrc) => {
-                let Tfrc { message: TfrcMessage::Data { sequence, .. }, .. } = *tfrc else {
-                    return None;
-                };
-                let ends = FourTuple {
-                    local: packet.ip.destination,
-                    local_port: tfrc.destination_port,
-                    remote: packet.ip.source,
-                    remote_port: tfrc.source_port,
-                };
+                let TfrcMessage::Data { sequence, .. } = tfrc.message else { return None };
+                let ends = FourTuple::of_tfrc(&packet.ip, tfrc);
                 Some(Ordered::Tfrc { ends, sequence })
             }
             _ => None,

@@ -1,6 +1,6 @@
 //! Path MTUs: what ICMP reports of them, and for how long new connections start with it.
 
-use super::{FourTuple, Host};
+use super::Host;
 use crate::Application;
 use base::{Duration, Time};
 use core::net::IpAddr;
@@ -55,11 +55,7 @@ impl<A: Application> Host<A> {
     /// Indicates to the connection that one of its packets was too big for a link with this MTU. The
     /// connection validates the quote (RFC 5927 §4.1, §7.2).
     pub(super) fn too_big(&mut self, now: Time, quote: &Quote, mtu: u32) {
-        let known = FourTuple::of_quote(quote).and_then(|tuple| self.by_tuple.get(&tuple));
-        let Some(&id) = known else {
-            self.statistics.unmatched += 1;
-            return;
-        };
+        let Some(id) = self.quoted_connection(quote) else { return };
         let (mtu, header) = match (quote.source, mtu) {
             (IpAddr::V4(_), 0) => (UNNAMED, 20),
             (IpAddr::V4(_), mtu) => {

@@ -122,12 +122,7 @@ impl TfrcEnds {
 
     /// Processes a packet; returns whether it is for one of the ends.
     fn handle_packet(&mut self, now: Time, packet: &Packet, tfrc: &Tfrc) -> bool {
-        let tuple = FourTuple {
-            local: packet.ip.destination,
-            local_port: tfrc.destination_port,
-            remote: packet.ip.source,
-            remote_port: tfrc.source_port,
-        };
+        let tuple = FourTuple::of_tfrc(&packet.ip, tfrc);
         let Some(&id) = self.by_tuple.get(&tuple) else { return false };
         let machine = &mut self.ends[id as usize].machine;
         match machine {

@@ -11,7 +11,7 @@ use wire::{
     SeqNumber,
 };
 
-const FLOW: Flow = Flow {
+pub(super) const FLOW: Flow = Flow {
     source: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)),
     destination: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2)),
     port: 5000,

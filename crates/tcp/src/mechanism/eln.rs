@@ -27,10 +27,10 @@ base::settings! {
         receiving: Receiving,
         /// The sender's part: what it has retransmitted, the oldest first.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-    answered: Vec<Answered>,
+        answered: Vec<Answered>,
         /// The octet after the last one that was sent.
         #[serde(skip_serializing_if = "is_initial")]
-    nxt: SeqNumber,
+        nxt: SeqNumber,
     }
 }
 

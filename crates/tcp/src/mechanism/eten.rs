@@ -40,7 +40,7 @@ base::settings! {
         pub suppress_dupacks: Suppression,
         /// With [`Suppression::First`]: SND.NXT at the last notice that suppressed a response.
         #[serde(skip_serializing_if = "is_zero")]
-    suppressed_until: u64,
+        suppressed_until: u64,
     }
 }
 

@@ -1,16 +1,10 @@
 use super::*;
 use crate::ceten::Meter;
+use crate::fec::tests::FLOW;
 use crate::fec::{Encoder, Settings, SideChannel, Strength};
 use base::{Random, Seed};
-use core::net::IpAddr;
 use host::{LinkEvent, Outbox};
 use wire::{Body, Causes, Ip, PathForm, Payload};
-
-const FLOW: Flow = Flow {
-    source: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)),
-    destination: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2)),
-    port: 5000,
-};
 
 /// A data packet of the flow, as TCP sends it where nodes update path fields.
 fn data(len: u32) -> Packet {

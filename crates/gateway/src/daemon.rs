@@ -5,7 +5,7 @@ use base::Seed;
 use host::Middlebox as _;
 use live::inline::{Counts, Inline, Running, Side};
 use live::{Clock, Netlink};
-use middlebox::{Contents, Site, Splitter};
+use middlebox::{Contents, Neighbour, Site, Splitter};
 use scenario::Gateway;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -104,7 +104,7 @@ fn splitter(gateway: &Gateway, mtu: u16, seed: Seed) -> Splitter {
     let mss = gateway.tcp.mss.min(mtu.saturating_sub(40));
     gateway.spoofer.splitter(&Site {
         own,
-        neighbours: &[(Gateway::HOP, Side::Wan.port())],
+        neighbours: &[Neighbour { name: Gateway::HOP, address: own[0], port: Side::Wan.port() }],
         attached: None,
         flows: &BTreeMap::new(),
         tunnels: &[],

@@ -26,11 +26,12 @@ pub use impairment::{Impaired, Protocol};
 pub use link_mtu::LinkMtu;
 pub use mobile::{HopTransport, MobileAgent};
 pub use on_path_attacker::{DISCARD, Forger, Forges};
+pub use pair::Gateway;
 pub use remedy::{Hop, Place, Remedy};
 pub use snoop::Retransmitter;
 pub use spoofer::Splitter;
 pub use station::BaseStation;
-pub use table::{Settings, Site};
+pub use table::{Neighbour, Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};
 
 use host::Middlebox;
@@ -57,6 +58,8 @@ table::boxes! {
     /// Splits the TCP connections that pass, so that each of two paths has one of its own (TCP
     /// spoofing, `ishac2001`).
     spoofer::Spoofer = "spoofer";
+    /// Carries the TCP connections that pass over a hop, together with the same box at its other end.
+    pair::Pair = "pair";
     /// Repairs the losses of a wireless hop, and hides them from TCP senders (Snoop, Balakrishnan et al.
     /// 1995).
     snoop::Snoop = "snoop";

@@ -12,8 +12,8 @@ use tcp::mechanism::Needs;
 pub struct Site<'a> {
     /// The node's addresses in IPv4 and in IPv6.
     pub own: [IpAddr; 2],
-    /// The node's neighbours, by their names, each with the port at which its packets arrive.
-    pub neighbours: &'a [(&'a str, Port)],
+    /// The node's neighbours: one for each link.
+    pub neighbours: &'a [Neighbour<'a>],
     /// The address of the node to which the node is attached at the start, if it is attached by one
     /// link only.
     pub attached: Option<IpAddr>,
@@ -34,6 +34,17 @@ pub struct Site<'a> {
     pub random: &'a dyn Fn() -> Random,
 }
 
+/// A neighbour of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbour<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its address, from which its boxes send.
+    pub address: IpAddr,
+    /// The port at which its packets arrive.
+    pub port: Port,
+}
+
 impl Site<'_> {
     /// The node's address of a version of IP.
     pub fn address(&self, is_ipv6: bool) -> IpAddr {
@@ -42,8 +53,14 @@ impl Site<'_> {
 
     /// The ports at which the packets of a neighbour arrive: one for each link to it.
     pub fn ports_from(&self, neighbour: &str) -> Vec<Port> {
-        let neighbours = self.neighbours.iter().filter(|(name, _)| *name == neighbour);
-        neighbours.map(|&(_, port)| port).collect()
+        let neighbours = self.neighbours.iter().filter(|known| known.name == neighbour);
+        neighbours.map(|known| known.port).collect()
+    }
+
+    /// The address of a neighbour.
+    pub fn address_of(&self, neighbour: &str) -> Option<IpAddr> {
+        let mut neighbours = self.neighbours.iter();
+        neighbours.find(|known| known.name == neighbour).map(|known| known.address)
     }
 
     /// The flows with these names; all if there are no names.

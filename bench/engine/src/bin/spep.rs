@@ -6,7 +6,7 @@
 use base::{Seed, Time};
 use core::net::{IpAddr, Ipv6Addr};
 use host::{Middlebox, Outbox, Port};
-use middlebox::{BoxSettings, Contents, Site, SpepStation};
+use middlebox::{BoxSettings, Contents, Neighbour, Site, SpepStation};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -46,7 +46,7 @@ fn station() -> Box<dyn Middlebox + Send> {
     let own = IpAddr::V6(Ipv6Addr::LOCALHOST);
     BoxSettings::from(settings).build(&Site {
         own: [own, own],
-        neighbours: &[(HOP, FROM_HOP)],
+        neighbours: &[Neighbour { name: HOP, address: own, port: FROM_HOP }],
         attached: None,
         flows: &BTreeMap::new(),
         tunnels: &[],

@@ -23,6 +23,7 @@ mod mended_spoofer;
 mod mhp;
 mod mobility;
 mod pacing;
+mod pair;
 mod path_mtu;
 mod per_packet;
 mod receive_window;

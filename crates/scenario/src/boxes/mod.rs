@@ -19,7 +19,7 @@ use base::{Seed, Time};
 use host::Port;
 use middlebox::fec::Flow;
 use middlebox::fec::SideChannel;
-use middlebox::{Association, BoxSettings, Contents, Ends, LinkMtu, Site};
+use middlebox::{Association, BoxSettings, Contents, Ends, LinkMtu, Neighbour, Site};
 use std::collections::BTreeMap;
 use tcp::Config;
 use tunnels::Tunnels;
@@ -81,15 +81,22 @@ fn install_mtus(scenario: &Scenario, placement: &mut impl Placement) {
     }
 }
 
-/// The neighbours of a node, by their names, each with the port at which its packets arrive.
-fn neighbours(scenario: &Scenario, node: usize) -> Vec<(&str, Port)> {
+/// The neighbours of a node.
+fn neighbours<'a>(
+    scenario: &'a Scenario,
+    node: usize,
+    placement: &impl Placement,
+) -> Vec<Neighbour<'a>> {
     let links = scenario.links.iter().enumerate();
     let directions = links.flat_map(|(index, link)| {
         [(link.from, link.to, 2 * index), (link.to, link.from, 2 * index + 1)]
     });
     let arriving = directions.filter(|&(_, to, _)| to == node);
-    let named = arriving
-        .map(|(from, _, direction)| (scenario.nodes[from].as_str(), Port(direction as u32)));
+    let named = arriving.map(|(from, _, direction)| Neighbour {
+        name: &scenario.nodes[from],
+        address: placement.own(from, IpVersion::V4),
+        port: Port(direction as u32),
+    });
     named.collect()
 }
 
@@ -174,7 +181,7 @@ impl Alone<'_> {
         settings: &BoxSettings,
         placement: &mut P,
     ) {
-        let neighbours = neighbours(self.scenario, node);
+        let neighbours = neighbours(self.scenario, node, placement);
         let site = Site {
             neighbours: &neighbours,
             attached: attached(self.scenario, node).map(|to| placement.own(to, IpVersion::V4)),

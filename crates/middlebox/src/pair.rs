@@ -1,0 +1,262 @@
+//! One of two gateways, which carry the TCP connections that pass them over the hop between by SRP.
+
+use crate::sending::Sending;
+use crate::station::{fork, srp_config};
+use crate::table::{Settings, Site};
+use base::settings::{Bytes, Kind};
+use base::{Duration, Random, Time};
+use core::net::IpAddr;
+use host::{Context, LinkEvent, Middlebox, Port, Verdict};
+use relay::{HopRate, Onward, Policy, Relays, Split, Teardown};
+use serde::{Deserialize, Serialize};
+use tcp::mechanism::Needs;
+use tcp::{Config, KeepAlive};
+use wire::{Body, Flags, Packet, Payload};
+
+base::settings! {
+    /// One of two gateways at the ends of a hop (the other has the same box). It splits the TCP connections
+    /// that enter the hop, and carries all of them over it by the streams of one SRP association: a server is
+    /// connected to first, and then its client is accepted.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Pair {
+        /// The neighbour of the node at the other end of the hop: the other gateway.
+        pub hop: String,
+        /// The rate of the hop in the direction away from the gateway, of IP packets. With `"measured"`, which is
+        /// the default, the gateway learns it from what is delivered.
+        pub rate: Option<HopRate>,
+        /// The largest packet of the hop, bytes.
+        pub mtu: u32 as Kind::at_least(Pair::LEAST_MTU),
+        /// The most data of a connection that the gateway holds in each direction, besides what receive
+        /// windows take.
+        pub cache: Bytes,
+        /// When the end of a stream (FIN) is acknowledged to its sender: at once, or once the receiver has
+        /// acknowledged it.
+        pub teardown: Teardown,
+        /// The most connections that are carried at once. Further ones pass as they are.
+        pub connections: u32 as Kind::at_least(1),
+    }
+}
+
+impl Pair {
+    /// The smallest MTU of a hop, bytes.
+    const LEAST_MTU: u16 = 96;
+}
+
+impl Default for Pair {
+    fn default() -> Pair {
+        Pair {
+            hop: String::new(),
+            rate: None,
+            mtu: 1500,
+            cache: Bytes(4 << 20),
+            teardown: Teardown::default(),
+            connections: Gateway::CONNECTIONS,
+        }
+    }
+}
+
+impl Settings for Pair {
+    fn runs_tcp(&self) -> bool {
+        true
+    }
+
+    fn neighbour(&self) -> Option<&str> {
+        Some(&self.hop)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::MIDDLEBOX
+            | Needs::BOTH_DIRECTIONS
+            | Needs::CLEAR_HEADERS
+            | Needs::SPLIT_CONNECTION
+            | Needs::HOP_TRANSPORT
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        Box::new(self.gateway(site))
+    }
+}
+
+impl Pair {
+    /// The box, at its place.
+    #[must_use]
+    pub fn gateway(&self, site: &Site<'_>) -> Gateway {
+        let mut random = (site.random)();
+        let [of_relays, of_associations]: [Random; 2] = core::array::from_fn(|_| fork(&mut random));
+        let mut relays = Relays::new(site.own[0], of_relays);
+        if !site.has_streams {
+            relays.gather();
+        }
+        let rate = match self.rate {
+            Some(HopRate::Given(rate)) => Some(rate),
+            Some(HopRate::Measured) | None => None,
+        };
+        let streams = u16::try_from(self.connections).unwrap_or(Gateway::STREAMS);
+        let srp =
+            srp::Config { rate, streams: streams.min(Gateway::STREAMS), ..srp_config(self.mtu) };
+        relays.enable_srp(srp, of_associations);
+        let config = Config {
+            // Its sender has decided to send it now.
+            nagle: false,
+            keep_alive: site.tcp.keep_alive.or(Some(KeepAlive::default())),
+            ..site.tcp.clone()
+        };
+        let policy = Policy { capacity: Some(self.cache.0), teardown: self.teardown };
+        let peer = site.address_of(&self.hop);
+        Gateway {
+            relays,
+            split: Split { configs: [config.clone(), config], policy },
+            own: peer.map_or(site.own[0], |peer| site.address(peer.is_ipv6())),
+            peer,
+            hop: site.ports_from(&self.hop),
+            limit: self.connections,
+            next_attempt: Time::ZERO,
+        }
+    }
+}
+
+/// The box.
+pub struct Gateway {
+    relays: Relays,
+    split: Split,
+    own: IpAddr,
+    /// The other gateway.
+    peer: Option<IpAddr>,
+    /// Where packets from behind the hop arrive.
+    hop: Vec<Port>,
+    /// The most connections that are split at once.
+    limit: u32,
+    /// When an association is opened, if there is none.
+    next_attempt: Time,
+}
+
+impl Gateway {
+    /// The most connections that are carried at once, by default.
+    const CONNECTIONS: u32 = 16_384;
+    /// The most that the other gateway may open: half the numbers of streams.
+    const STREAMS: u16 = 1 << 15;
+    /// The time between attempts to open an association.
+    const RETRY: Duration = Duration::from_secs(1);
+
+    /// The split connections.
+    #[must_use]
+    pub fn relays(&self) -> &Relays {
+        &self.relays
+    }
+
+    /// Whether this one opens the association: the one with the lower address.
+    fn opens(&self) -> bool {
+        self.peer.is_some_and(|peer| self.own < peer)
+    }
+
+    /// Opens an association if there is none and it is time to.
+    fn connect(&mut self, now: Time) {
+        if let Some(peer) = self.peer.filter(|_| self.opens() && self.next_attempt <= now)
+            && !self.relays.has_association(peer)
+        {
+            self.next_attempt = now + Gateway::RETRY;
+            self.relays.connect_srp(now, self.own, peer);
+        }
+    }
+
+    /// Processes a TCP segment. One of a connection that is not split passes.
+    fn on_segment(&mut self, now: Time, from: Port, packet: &Packet) -> Verdict {
+        let Body::Tcp(segment) = &packet.body else { return Verdict::Forward };
+        let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
+        if opens {
+            self.relays.forget(now, packet);
+        }
+        let enters = opens
+            && !self.hop.contains(&from)
+            && self.relays.open_connections() < self.limit as usize;
+        let onward = self.peer.filter(|&peer| enters && self.relays.has_association(peer));
+        let onward = onward.map(|remote| Onward::Srp { local: self.own, remote });
+        let is_taken = self.relays.handle_packet(now, packet)
+            || onward.is_some_and(|onward| self.relays.open(now, packet, &self.split, onward));
+        if is_taken { Verdict::Consume } else { Verdict::Forward }
+    }
+
+    /// Processes a packet of SRP. The other gateway's are for this one.
+    fn on_srp(&mut self, now: Time, packet: &Packet) -> Verdict {
+        if packet.ip.destination != self.own || Some(packet.ip.source) != self.peer {
+            return Verdict::Forward;
+        }
+        self.relays.handle_srp(now, packet, true);
+        while let Some((name, client)) = self.relays.poll_incoming() {
+            self.relays.open_incoming(now, (name, client), &self.split, Onward::Tcp);
+        }
+        Verdict::Consume
+    }
+
+    fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {
+        self.relays.transmit(now, &mut Sending::new(cx));
+    }
+}
+
+impl Middlebox for Gateway {
+    fn packet(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        // The node's own connections pass as they are.
+        let Some(from) = from else { return Verdict::Forward };
+        let verdict = match packet.body {
+            Body::Srp(_) => self.on_srp(now, packet),
+            _ => self.on_segment(now, from, packet),
+        };
+        if verdict == Verdict::Consume {
+            self.transmit(now, cx);
+        }
+        verdict
+    }
+
+    /// While the hop is down, nothing is sent, and no time passes for timeouts.
+    fn link(&mut self, now: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        match (event, self.peer) {
+            (LinkEvent::Down { peer }, Some(own)) if peer == own => self.relays.suspend_srp(now),
+            (LinkEvent::Up { peer }, Some(own)) if peer == own => {
+                self.relays.resume_srp(now, peer);
+                self.transmit(now, cx);
+            }
+            _ => {}
+        }
+    }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.relays.held_payloads(held);
+    }
+
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        let statistics = self.relays.statistics();
+        count("split connections", statistics.split);
+        count("split connections that are over", statistics.over);
+        count("bytes held at most", statistics.held_at_most);
+        count("bytes held at most of one connection", statistics.held_of_one_at_most);
+        let srp = self.relays.srp_statistics();
+        count("SRP segments", srp.segments);
+        count("SRP retransmissions", srp.retransmissions);
+        count("SRP timeouts", srp.timeouts);
+    }
+
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("held_bytes", self.relays.held());
+        gauge("split_connections", self.relays.open_connections() as u64);
+    }
+
+    fn next_wake(&self) -> Time {
+        let waits =
+            self.peer.is_some_and(|peer| self.opens() && !self.relays.has_association(peer));
+        let attempt = if waits { self.next_attempt } else { Time::NEVER };
+        self.relays.poll_timeout().min(attempt)
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
+        self.connect(now);
+        self.relays.handle_timeout(now);
+        self.transmit(now, cx);
+    }
+}

@@ -1,0 +1,125 @@
+//! A session: the keys of one handshake, the numbers of its packets, and the replay window.
+
+use crate::packet::{HEADER, Header};
+use crate::window::Window;
+use base::Time;
+use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, Nonce, Tag};
+
+/// The length of what follows the payload of a transport packet, bytes: its authentication tag.
+pub const TAG: usize = 16;
+
+/// The ciphers of the two directions. They wipe their keys when they are dropped.
+pub(crate) struct Keys {
+    pub(crate) seal: ChaCha20Poly1305,
+    pub(crate) open: ChaCha20Poly1305,
+}
+
+/// The nonce of a number (Noise §12.3).
+fn nonce(number: u64) -> Nonce {
+    let mut nonce = Nonce::default();
+    nonce[4..].copy_from_slice(&number.to_le_bytes());
+    nonce
+}
+
+/// Encrypts in place. `None` for a text of 256 GiB or more.
+pub(crate) fn encrypt(
+    cipher: &ChaCha20Poly1305,
+    number: u64,
+    header: &[u8],
+    text: &mut [u8],
+) -> Option<[u8; TAG]> {
+    cipher.encrypt_inout_detached(&nonce(number), header, text.into()).ok().map(Into::into)
+}
+
+/// Decrypts in place. Returns false, and leaves the text as it is, unless the tag is right.
+pub(crate) fn decrypt(
+    cipher: &ChaCha20Poly1305,
+    number: u64,
+    header: &[u8],
+    text: &mut [u8],
+    tag: &[u8; TAG],
+) -> bool {
+    let tag: &Tag = tag.into();
+    cipher.decrypt_inout_detached(&nonce(number), header, text.into(), tag).is_ok()
+}
+
+pub(crate) struct Session {
+    keys: Keys,
+    /// The index of packets to us, and to the peer.
+    pub(crate) local: u32,
+    remote: u32,
+    pub(crate) peer_instance: u64,
+    pub(crate) created: Time,
+    pub(crate) is_initiator: bool,
+    /// A packet of it has arrived.
+    pub(crate) is_heard: bool,
+    /// The number of the next packet.
+    pub(crate) sent: u64,
+    received: Window,
+}
+
+/// Whether a packet was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// It was, and its number is higher than that of each before.
+    Highest,
+    /// It was, and another overtook it.
+    Overtaken,
+    /// It has arrived before, or so long after others that this is not known.
+    Replayed,
+    /// The tag is wrong.
+    Forged,
+}
+
+impl Session {
+    pub(crate) fn new(
+        now: Time,
+        keys: Keys,
+        [local, remote]: [u32; 2],
+        peer_instance: u64,
+        is_initiator: bool,
+    ) -> Session {
+        Session {
+            keys,
+            local,
+            remote,
+            peer_instance,
+            created: now,
+            is_initiator,
+            is_heard: false,
+            sent: 0,
+            received: Window::new(),
+        }
+    }
+
+    /// Makes a transport packet of the payload between the room for header and tag. `None` if the
+    /// packet is too short for these, or numbers are exhausted.
+    pub(crate) fn seal(&mut self, is_probe: bool, packet: &mut [u8]) -> Option<()> {
+        let (header, rest) = packet.split_first_chunk_mut::<HEADER>()?;
+        let (payload, tag) = rest.split_last_chunk_mut::<TAG>()?;
+        let counter = self.sent;
+        // Incremented first: whatever happens below, no number is used twice.
+        self.sent = counter.checked_add(1)?;
+        *header = Header { is_probe, receiver: self.remote, counter }.emit();
+        *tag = encrypt(&self.keys.seal, counter, header, payload)?;
+        Some(())
+    }
+
+    /// Opens a transport packet whose header this is. Its payload is decrypted in place.
+    pub(crate) fn open(&mut self, header: Header, packet: &mut [u8]) -> Opening {
+        if !self.received.is_new(header.counter) {
+            return Opening::Replayed;
+        }
+        let Some((bytes, rest)) = packet.split_first_chunk_mut::<HEADER>() else {
+            return Opening::Forged;
+        };
+        let Some((text, tag)) = rest.split_last_chunk_mut::<TAG>() else {
+            return Opening::Forged;
+        };
+        if !decrypt(&self.keys.open, header.counter, bytes, text, tag) {
+            return Opening::Forged;
+        }
+        self.is_heard = true;
+        if self.received.insert(header.counter) { Opening::Highest } else { Opening::Overtaken }
+    }
+}

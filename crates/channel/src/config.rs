@@ -63,6 +63,8 @@ impl Config {
         let second = Duration::from_secs(1);
         Config {
             keep_alive: self.keep_alive.map(|time| time.max(second)),
+            // Until 2116; there must be later timestamps.
+            unix_time: self.unix_time.min(1 << 62),
             rekey_after: self.rekey_after.max(second),
             rekey_after_packets: self.rekey_after_packets.max(1),
             ..self

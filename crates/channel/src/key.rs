@@ -200,7 +200,7 @@ mod tests {
         let right = PublicKey([200; KEY]).to_string();
         assert_eq!(parse(""), KeyError::Length(0));
         assert_eq!(parse(&right[1..]), KeyError::Length(43));
-        assert_eq!(parse(&right.replacen('I', "?", 1)), KeyError::Character(2));
+        assert_eq!(parse(&right.replacen('I', "?", 1)), KeyError::Character(4));
         assert_eq!(parse(&format!("é{}", &right[1..])), KeyError::Character(1));
         assert_eq!(parse(&format!("{}=", &right[..43]).replace("g=", "h=")), KeyError::Ending);
         assert_eq!(parse(&format!("{}A", &right[..43])), KeyError::Ending);

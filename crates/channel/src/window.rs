@@ -72,7 +72,7 @@ mod tests {
             let mut at = start;
             for step in steps {
                 at = at.saturating_add_signed(step);
-                let is_near = highest.is_none_or(|highest| at + WINDOW > highest);
+                let is_near = highest.is_none_or(|highest: u64| highest.saturating_sub(at) < WINDOW);
                 let is_new = is_near && at < u64::MAX && !seen.contains(&at);
                 prop_assert_eq!(window.is_new(at), is_new, "{} after {:?}", at, highest);
                 if is_new {

@@ -263,7 +263,7 @@ impl Channel {
         if is_probe {
             self.liveness.on_probe(now);
         } else {
-            self.liveness.on_sent(now);
+            self.liveness.on_answer(now);
         }
         Some(address)
     }

@@ -68,13 +68,14 @@ impl Channel {
             return Time::NEVER;
         }
         let Some(session) = self.sessions.latest() else { return Time::ZERO };
-        if session.sent >= self.config.rekey_after_packets {
+        // The responder waits, so that both seldom initiate at once.
+        let patience = u64::from(!session.is_initiator);
+        let packets = self.config.rekey_after_packets;
+        if session.sent >= packets.saturating_add(packets / 6 * patience) {
             return Time::ZERO;
         }
         let age = self.config.rekey_after;
-        // The responder waits, so that both seldom initiate at once.
-        let patience = if session.is_initiator { Duration::ZERO } else { age / 6 };
-        (session.created + age + patience).min(self.liveness.silent_at())
+        (session.created + age + age / 6 * patience).min(self.liveness.silent_at())
     }
 
     /// When this end sends the next initiation.

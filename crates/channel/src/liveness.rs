@@ -14,7 +14,7 @@ pub(crate) struct Liveness {
     lost_after: Duration,
     heard: Time,
     sent: Time,
-    /// When the first packet after the last that has arrived was sent.
+    /// When the first packet after the last that has arrived was sent, other than answers.
     waiting: Option<Time>,
     /// When the first and the last probe after the last packet that has arrived were sent.
     probes: Option<[Time; 2]>,
@@ -34,9 +34,15 @@ impl Liveness {
         }
     }
 
+    /// A packet was sent that the peer is to answer, with a packet of its own at the latest when asked.
     pub(crate) fn on_sent(&mut self, now: Time) {
         self.sent = now;
         self.waiting.get_or_insert(now);
+    }
+
+    /// The answer to a probe was sent, which ends the exchange.
+    pub(crate) fn on_answer(&mut self, now: Time) {
+        self.sent = now;
     }
 
     pub(crate) fn on_probe(&mut self, now: Time) {

@@ -84,7 +84,7 @@ fn check(world: &mut World, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn payloads_arrive_once_and_again_after_any_trouble(

@@ -39,8 +39,10 @@ fn replays_change_nothing() {
     for end in [0, 1] {
         let now = statistics(&world, end);
         assert_eq!((now.responses, now.sessions), (before[end].responses, before[end].sessions));
-        assert!(now.replayed > 1000 && now.forged > 0, "{end}: {now:?}");
+        assert!(now.replayed > 1000, "{end}: {now:?}");
     }
+    // Its own initiations.
+    assert!(statistics(&world, 0).forged >= 2);
     check_undisturbed(&mut world);
 }
 

@@ -32,7 +32,8 @@ pub struct Config {
     /// A session is replaced when it is this old; it is dropped when it is half as old again. Default:
     /// 120 s, as in WireGuard. At least 1 s.
     pub rekey_after: Duration,
-    /// A session is replaced when one end has sent this many packets. Default: 2^32.
+    /// A session is replaced when one end has sent this many packets. Default: 2^23, the limit of QUIC for
+    /// AES-GCM (RFC 9001 §6.6).
     pub rekey_after_packets: u64,
 }
 
@@ -54,7 +55,7 @@ impl Config {
             keep_alive: Some(Duration::from_secs(10)),
             lost_after: Duration::from_secs(30),
             rekey_after: Duration::from_secs(120),
-            rekey_after_packets: 1 << 32,
+            rekey_after_packets: 1 << 23,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The handshake: `Noise_KKpsk0_25519_ChaChaPoly_BLAKE2s`, its primitives, and the authentication code
+//! The handshake: `Noise_KKpsk0_25519_AESGCM_BLAKE2s`, its primitives, and the authentication code
 //! before it.
 //!
 //! snow runs the state machine. Its own primitives are older, and leave keys in freed memory.
@@ -6,7 +6,7 @@
 use crate::key::{KEY, PresharedKey, PublicKey, SecretKey};
 use crate::packet::{CONTENTS, INITIATION_HEADER, MAC, NOISE, initiation_header};
 use crate::session::Keys;
-use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
+use aes_gcm::{Aes256Gcm, KeyInit};
 use primitives::{Blake2s, Resolver};
 use snow::types::Hash;
 use snow::{Builder, Error, HandshakeState};
@@ -15,7 +15,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 mod primitives;
 
-const PATTERN: &str = "Noise_KKpsk0_25519_ChaChaPoly_BLAKE2s";
+const PATTERN: &str = "Noise_KKpsk0_25519_AESGCM_BLAKE2s";
 const LABEL: &[u8; 17] = b"lasthop channel 1";
 
 /// What both ends know before the first packet.
@@ -156,9 +156,9 @@ fn read(state: &mut HandshakeState, noise: &[u8; NOISE]) -> Result<Contents, Err
 }
 
 /// The ciphers of packets from the initiator and to it.
-fn split(state: &mut HandshakeState) -> [ChaCha20Poly1305; 2] {
+fn split(state: &mut HandshakeState) -> [Aes256Gcm; 2] {
     let mut keys: [[u8; KEY]; 2] = state.dangerously_get_raw_split().into();
-    let ciphers = keys.map(|key| ChaCha20Poly1305::new(&key.into()));
+    let ciphers = keys.map(|key| Aes256Gcm::new(&key.into()));
     keys.zeroize();
     ciphers
 }

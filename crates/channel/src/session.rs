@@ -3,44 +3,44 @@
 use crate::packet::{HEADER, Header};
 use crate::window::Window;
 use base::Time;
-use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, Nonce, Tag};
+use aes_gcm::{AeadInOut, Aes256Gcm, Tag};
 
 /// The length of what follows the payload of a transport packet, bytes: its authentication tag.
 pub const TAG: usize = 16;
 
 /// The ciphers of the two directions. They wipe their keys when they are dropped.
 pub(crate) struct Keys {
-    pub(crate) seal: ChaCha20Poly1305,
-    pub(crate) open: ChaCha20Poly1305,
+    pub(crate) seal: Aes256Gcm,
+    pub(crate) open: Aes256Gcm,
 }
 
 /// The nonce of a number (Noise §12.3).
-fn nonce(number: u64) -> Nonce {
-    let mut nonce = Nonce::default();
-    nonce[4..].copy_from_slice(&number.to_le_bytes());
+fn nonce(number: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
     nonce
 }
 
-/// Encrypts in place. `None` for a text of 256 GiB or more.
+/// Encrypts in place. `None` for a text of 64 GiB or more.
 pub(crate) fn encrypt(
-    cipher: &ChaCha20Poly1305,
+    cipher: &Aes256Gcm,
     number: u64,
     header: &[u8],
     text: &mut [u8],
 ) -> Option<[u8; TAG]> {
-    cipher.encrypt_inout_detached(&nonce(number), header, text.into()).ok().map(Into::into)
+    cipher.encrypt_inout_detached(&nonce(number).into(), header, text.into()).ok().map(Into::into)
 }
 
 /// Decrypts in place. Returns false, and leaves the text as it is, unless the tag is right.
 pub(crate) fn decrypt(
-    cipher: &ChaCha20Poly1305,
+    cipher: &Aes256Gcm,
     number: u64,
     header: &[u8],
     text: &mut [u8],
     tag: &[u8; TAG],
 ) -> bool {
     let tag: &Tag = tag.into();
-    cipher.decrypt_inout_detached(&nonce(number), header, text.into(), tag).is_ok()
+    cipher.decrypt_inout_detached(&nonce(number).into(), header, text.into(), tag).is_ok()
 }
 
 pub(crate) struct Session {

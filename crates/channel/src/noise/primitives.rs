@@ -1,9 +1,9 @@
-//! The primitives of the handshake, as snow asks for them: X25519, ChaCha20-Poly1305 and BLAKE2s.
+//! The primitives of the handshake, as snow asks for them: X25519, AES-256-GCM and BLAKE2s.
 
 use crate::key::KEY;
 use crate::session::{TAG, decrypt, encrypt};
 use blake2::{Blake2s256, Digest};
-use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
+use aes_gcm::{Aes256Gcm, KeyInit};
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -30,8 +30,8 @@ impl CryptoResolver for Resolver {
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        let is_ours = matches!(choice, CipherChoice::ChaChaPoly);
-        is_ours.then(|| Box::new(ChaChaPoly(None)) as Box<dyn Cipher>)
+        let is_ours = matches!(choice, CipherChoice::AESGCM);
+        is_ours.then(|| Box::new(AesGcm(None)) as Box<dyn Cipher>)
     }
 }
 
@@ -95,22 +95,22 @@ impl Dh for X25519 {
     }
 }
 
-/// ChaCha20-Poly1305 (RFC 8439) for snow. The cipher wipes its key when it is dropped.
-struct ChaChaPoly(Option<ChaCha20Poly1305>);
+/// AES-256-GCM for snow. The cipher wipes its key when it is dropped.
+struct AesGcm(Option<Aes256Gcm>);
 
-impl Cipher for ChaChaPoly {
+impl Cipher for AesGcm {
     fn name(&self) -> &'static str {
-        "ChaChaPoly"
+        "AESGCM"
     }
 
     fn set(&mut self, key: &[u8; KEY]) {
-        self.0 = Some(ChaCha20Poly1305::new(key.into()));
+        self.0 = Some(Aes256Gcm::new(key.into()));
     }
 
     fn encrypt(&self, nonce: u64, authtext: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
         let (text, tag) = out[..plaintext.len() + TAG].split_at_mut(plaintext.len());
         text.copy_from_slice(plaintext);
-        // snow sets a key before it encrypts, and messages are far shorter than 256 GiB.
+        // snow sets a key before it encrypts, and messages are far shorter than 64 GiB.
         let sealed = self.0.as_ref().and_then(|cipher| encrypt(cipher, nonce, authtext, text));
         tag.copy_from_slice(&sealed.expect("a key, and a short message"));
         plaintext.len() + TAG

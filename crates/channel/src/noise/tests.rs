@@ -52,22 +52,22 @@ fn the_primitives_give_the_published_handshake() {
         true,
         "4c756477696720766f6e204d69736573",
         "ca35def5ae56cec33dc2036731ab14896bc4c75dbb07a61f879f8e3afa4c7944\
-             16088e45dd5bcdb9bee7037e09be96e5c9750d48aded34648f0663750995e4fa",
+             58194aef9daf94528032ad4ded13b6225697dd553d7a6f0db132de223e19e10e",
     );
     carry(
         false,
         "4d757272617920526f746862617264",
         "95ebc60d2b1fa672c1f46a8aa265ef51bfe38e7ccb39ec5be34069f144808843\
-             fcf5c1d990871f224ffe090498a03bd50db64dcf448db09194f5a93e1aa73b",
+             ee08e19ab8dc2835b6c580aba78fde40bb812a1c8f807b35c8d76f75c7d698",
     );
     // Then packets, in turn, with numbers from 0 in each direction.
     let packets = [
-        ("462e20412e20486179656b", "4703888dd8d47d781af6a5c61ba22562e2f657883f13d29817d1b6"),
-        ("4361726c204d656e676572", "930c11f54ccb098a7f851e6026aaab4c56ec9100f356d95a9543cd"),
+        ("462e20412e20486179656b", "ac5c301a2f04a2b3701b6f65d273c190f2585df7b0606c9b0a78b6"),
+        ("4361726c204d656e676572", "e3dad700cde5cae0215c885113b722d2c820175248c82fabb860eb"),
         (
             "4a65616e2d426170746973746520536179",
-            "f31e8e0a4cf849ce4e931cb2cddb10ced898b94164a51bcd9808bea50359674b\
-             bb",
+            "dd29c6f751610efab58a2e13d705ca7cfa0fe6b2d29dede272d8aa9a23996154\
+             21",
         ),
     ];
     let [forward, backward] = split(&mut initiator);

@@ -241,8 +241,10 @@ impl Channel {
 
     /// An event takes the place of the one before if that is of the same kind and was not read.
     fn push_event(&mut self, event: Event) {
-        self.events.pop_back_if(|last| mem::discriminant(last) == mem::discriminant(&event));
-        self.events.push_back(event);
+        match self.events.back_mut() {
+            Some(last) if mem::discriminant(last) == mem::discriminant(&event) => *last = event,
+            _ => self.events.push_back(event),
+        }
     }
 
     /// The next datagram to send, and where: a message of a handshake, a probe or an answer to one. `out` is

@@ -2,8 +2,8 @@
 
 use crate::packet::{HEADER, Header};
 use crate::window::Window;
-use base::Time;
 use aes_gcm::{AeadInOut, Aes256Gcm, Tag};
+use base::Time;
 
 /// The length of what follows the payload of a transport packet, bytes: its authentication tag.
 pub const TAG: usize = 16;
@@ -51,8 +51,6 @@ pub(crate) struct Session {
     pub(crate) peer_instance: u64,
     pub(crate) created: Time,
     pub(crate) is_initiator: bool,
-    /// A packet of it has arrived.
-    pub(crate) is_heard: bool,
     /// The number of the next packet.
     pub(crate) sent: u64,
     received: Window,
@@ -86,7 +84,6 @@ impl Session {
             peer_instance,
             created: now,
             is_initiator,
-            is_heard: false,
             sent: 0,
             received: Window::new(),
         }
@@ -119,7 +116,6 @@ impl Session {
         if !decrypt(&self.keys.open, header.counter, bytes, text, tag) {
             return Opening::Forged;
         }
-        self.is_heard = true;
         if self.received.insert(header.counter) { Opening::Highest } else { Opening::Overtaken }
     }
 }

@@ -111,12 +111,12 @@ fn payloads_cost_no_allocation_and_a_flood_no_memory() {
     // Events and the keys of handshakes make room once.
     flood(&mut b, now, 1000);
     let before = BYTES.load(Ordering::Relaxed);
-    for _ in 0..20 {
+    for _ in 0..10 {
         now += Duration::from_millis(10);
-        flood(&mut b, now, 1000);
+        flood(&mut b, now, 500);
     }
     assert_eq!(BYTES.load(Ordering::Relaxed) - before, 0);
     assert_eq!(b.poll_event(), None);
     let statistics = b.statistics();
-    assert!(statistics.forged > 5000 && statistics.stale > 1000, "{statistics:?}");
+    assert!(statistics.forged > 1000 && statistics.stale > 400, "{statistics:?}");
 }

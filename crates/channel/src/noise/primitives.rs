@@ -2,8 +2,8 @@
 
 use crate::key::KEY;
 use crate::session::{TAG, decrypt, encrypt};
-use blake2::{Blake2s256, Digest};
 use aes_gcm::{Aes256Gcm, KeyInit};
+use blake2::{Blake2s256, Digest};
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};

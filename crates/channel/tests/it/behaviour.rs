@@ -137,6 +137,21 @@ fn a_packet_that_others_have_overtaken_does_not_change_the_address() {
     assert_eq!(world.ends[1].opened.len(), 22);
 }
 
+/// It moved, the peer followed, and it starts again where the peer's configuration says, without knowing where
+/// that is.
+#[test]
+fn an_end_that_returns_to_its_configured_address_is_found() {
+    let mut world = World::connected(4, [Config { address: None, ..config(0) }, config(1)]);
+    world.ends[0].place = 7;
+    world.run(secs(11));
+    assert_eq!(world.ends[1].channel.address(), Some(address(0, 7)));
+    world.ends[0].place = 0;
+    world.restart(0, 0);
+    world.run(RECOVERY + millis(6_250));
+    assert_eq!(world.events(0), [Event::Connected]);
+    assert_eq!(world.exchange(millis(100), secs(10)), [(100, 100); 2]);
+}
+
 #[test]
 fn an_outage_is_reported_and_its_end() {
     let mut world = World::connected(5, one_sided());

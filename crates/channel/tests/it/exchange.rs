@@ -83,8 +83,15 @@ fn check(world: &mut World, steps: Vec<Step>) {
     assert_eq!(carried, [(400, 400); 2]);
 }
 
+fn cases() -> u32 {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default().cases,
+        None => 60,
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn payloads_arrive_once_and_again_after_any_trouble(

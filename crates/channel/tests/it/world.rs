@@ -75,12 +75,15 @@ pub(crate) struct End {
     peer_life: Option<u64>,
 }
 
+/// A datagram on its way: to which end, from where, where to, and its bytes.
+type Flying = (usize, SocketAddr, SocketAddr, Vec<u8>);
+
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) ends: [End; 2],
     pub(crate) network: Network,
     pub(crate) random: Random,
-    flying: BTreeMap<(Time, u64), (usize, SocketAddr, SocketAddr, Vec<u8>)>,
+    flying: BTreeMap<(Time, u64), Flying>,
     /// Datagrams that an attacker has recorded: to whom, from where, and the bytes.
     pub(crate) recorded: Vec<(usize, SocketAddr, Vec<u8>)>,
     /// The numbers of transport packets, by the index of the session and the sender.

@@ -115,6 +115,22 @@ fn unknown_versions_and_types_are_counted() {
     check_undisturbed(&mut world);
 }
 
+#[test]
+fn no_part_of_a_header_can_be_changed() {
+    let mut world = world(6);
+    world.network.loss = 1.0;
+    world.send(0, 0).unwrap();
+    world.network.loss = 0.0;
+    let bytes = world.recorded.last().unwrap().2.clone();
+    for bit in 0..14 * 8 {
+        let mut bytes = bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(!world.deliver(1, address(9, 9), bytes), "bit {bit}");
+    }
+    assert!(world.deliver(1, address(0, 0), bytes));
+    check_undisturbed(&mut world);
+}
+
 #[derive(Clone, Debug)]
 enum Forgery {
     /// Bits of a recorded datagram are changed.

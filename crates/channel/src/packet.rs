@@ -1,0 +1,205 @@
+//! Datagrams: their bytes (see the crate's table). Numbers are in network byte order.
+
+use crate::session::TAG;
+
+/// The version of the format, the first byte of each datagram.
+pub(crate) const VERSION: u8 = 1;
+
+/// The length of a message authentication code, bytes.
+pub(crate) const MAC: usize = 16;
+/// The length of what a handshake message carries encrypted: index and instance.
+pub(crate) const CONTENTS: usize = 12;
+/// The length of a Noise message of the handshake: the ephemeral key, the contents and their tag.
+pub(crate) const NOISE: usize = 32 + CONTENTS + TAG;
+
+/// The length of what precedes the payload of a transport packet, bytes: its header.
+pub const HEADER: usize = 14;
+pub(crate) const INITIATION_HEADER: usize = 10;
+const INITIATION: usize = INITIATION_HEADER + NOISE + MAC;
+const RESPONSE_HEADER: usize = 6;
+const RESPONSE: usize = RESPONSE_HEADER + NOISE + MAC;
+const STALE: usize = 2 + MAC + 8 + MAC;
+mod kind {
+    pub(super) const INITIATION: u8 = 1;
+    pub(super) const RESPONSE: u8 = 2;
+    pub(super) const STALE: u8 = 3;
+    pub(super) const DATA: u8 = 4;
+    pub(super) const PROBE: u8 = 5;
+}
+
+/// A datagram, parsed and not authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packet<'a> {
+    /// The first message of a handshake.
+    Initiation { timestamp: u64, noise: &'a [u8; NOISE] },
+    /// The second, to the initiation with this index.
+    Response { receiver: u32, noise: &'a [u8; NOISE] },
+    /// An initiation, named by its code, was not newer than this.
+    Stale { echo: &'a [u8; MAC], newest: u64 },
+    /// Encrypted payload.
+    Transport(Header),
+}
+
+/// The header of a transport packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// It asks for an answer.
+    pub(crate) is_probe: bool,
+    /// The index that the receiver has chosen for the session.
+    pub(crate) receiver: u32,
+    /// The packet's number, which is the nonce.
+    pub(crate) counter: u64,
+}
+
+/// Why a datagram is not a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAPacket {
+    Version,
+    Kind,
+    Length,
+}
+
+/// Takes an array from the front.
+fn take<const N: usize>(bytes: &[u8]) -> Result<(&[u8; N], &[u8]), NotAPacket> {
+    bytes.split_first_chunk().ok_or(NotAPacket::Length)
+}
+
+/// The packet that these bytes are.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Packet<'_>, NotAPacket> {
+    let (&[version, kind], rest) = take(bytes)?;
+    if version != VERSION {
+        return Err(NotAPacket::Version);
+    }
+    let has = |len| if bytes.len() == len { Ok(()) } else { Err(NotAPacket::Length) };
+    match kind {
+        kind::INITIATION => {
+            has(INITIATION)?;
+            let (timestamp, rest) = take(rest)?;
+            let (noise, _) = take(rest)?;
+            Ok(Packet::Initiation { timestamp: u64::from_be_bytes(*timestamp), noise })
+        }
+        kind::RESPONSE => {
+            has(RESPONSE)?;
+            let (receiver, rest) = take(rest)?;
+            let (noise, _) = take(rest)?;
+            Ok(Packet::Response { receiver: u32::from_be_bytes(*receiver), noise })
+        }
+        kind::STALE => {
+            has(STALE)?;
+            let (echo, rest) = take(rest)?;
+            let (newest, _) = take(rest)?;
+            Ok(Packet::Stale { echo, newest: u64::from_be_bytes(*newest) })
+        }
+        kind::DATA | kind::PROBE => {
+            let (receiver, rest) = take(rest)?;
+            let (counter, rest) = take(rest)?;
+            if rest.len() < TAG {
+                return Err(NotAPacket::Length);
+            }
+            Ok(Packet::Transport(Header {
+                is_probe: kind == kind::PROBE,
+                receiver: u32::from_be_bytes(*receiver),
+                counter: u64::from_be_bytes(*counter),
+            }))
+        }
+        _ => Err(NotAPacket::Kind),
+    }
+}
+
+impl Header {
+    pub(crate) fn emit(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = VERSION;
+        bytes[1] = if self.is_probe { kind::PROBE } else { kind::DATA };
+        bytes[2..6].copy_from_slice(&self.receiver.to_be_bytes());
+        bytes[6..].copy_from_slice(&self.counter.to_be_bytes());
+        bytes
+    }
+}
+
+/// The header of an initiation, which Noise authenticates, too.
+pub(crate) fn initiation_header(timestamp: u64) -> [u8; INITIATION_HEADER] {
+    let mut bytes = [0; INITIATION_HEADER];
+    bytes[..2].copy_from_slice(&[VERSION, kind::INITIATION]);
+    bytes[2..].copy_from_slice(&timestamp.to_be_bytes());
+    bytes
+}
+
+impl Packet<'_> {
+    /// Appends a handshake message, all but its authentication code.
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) {
+        match *self {
+            Packet::Initiation { timestamp, noise } => {
+                out.extend_from_slice(&initiation_header(timestamp));
+                out.extend_from_slice(noise);
+            }
+            Packet::Response { receiver, noise } => {
+                out.extend_from_slice(&[VERSION, kind::RESPONSE]);
+                out.extend_from_slice(&receiver.to_be_bytes());
+                out.extend_from_slice(noise);
+            }
+            Packet::Stale { echo, newest } => {
+                out.extend_from_slice(&[VERSION, kind::STALE]);
+                out.extend_from_slice(echo);
+                out.extend_from_slice(&newest.to_be_bytes());
+            }
+            Packet::Transport(header) => out.extend_from_slice(&header.emit()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(packet: &Packet<'_>, rest: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        packet.emit(&mut bytes);
+        bytes.resize(bytes.len() + rest, 0);
+        bytes
+    }
+
+    #[test]
+    fn each_kind_is_read_as_it_was_written() {
+        let (noise, echo) = ([3; NOISE], [4; MAC]);
+        let header = Header { is_probe: true, receiver: 5, counter: 6 };
+        for (packet, rest, length) in [
+            (Packet::Initiation { timestamp: 1 << 63, noise: &noise }, MAC, 86),
+            (Packet::Response { receiver: 7, noise: &noise }, MAC, 82),
+            (Packet::Stale { echo: &echo, newest: 9 }, MAC, 42),
+            (Packet::Transport(header), TAG, 30),
+            (Packet::Transport(Header { is_probe: false, ..header }), TAG + 70_000, 70_030),
+        ] {
+            let bytes = bytes(&packet, rest);
+            assert_eq!((parse(&bytes), bytes.len()), (Ok(packet), length));
+            assert_eq!(parse(&bytes[..length.min(83) - 13 - 1]).ok().filter(|_| length < 83), None);
+        }
+    }
+
+    proptest! {
+        /// Whatever arrives is a packet that is written as it was read, or has a reason not to be.
+        #[test]
+        fn any_bytes_are_a_packet_or_have_a_reason_not_to_be(
+            start in prop_oneof![Just([1u8, 1]), (0u8..3, 0u8..7).prop_map(|(a, b)| [a, b])],
+            rest in prop::collection::vec(any::<u8>(), 0..100),
+            cut in 0usize..3,
+            length in prop_oneof![Just(86), Just(82), Just(42), 0usize..100],
+        ) {
+            let mut bytes = [&start[..], &rest].concat();
+            bytes.resize(length, 0);
+            bytes.truncate(length.saturating_sub(cut * usize::from(cut == 2)));
+            match parse(&bytes) {
+                Ok(packet) => {
+                    let mut again = Vec::new();
+                    packet.emit(&mut again);
+                    prop_assert_eq!(&bytes[..again.len()], &again);
+                }
+                Err(NotAPacket::Version) => prop_assert_ne!(bytes[0], VERSION),
+                Err(NotAPacket::Kind) => prop_assert!(!(1..=5).contains(&bytes[1])),
+                Err(NotAPacket::Length) => prop_assert!(![42, 82, 86].contains(&bytes.len())
+                    || bytes[1] <= 3),
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A session: the keys of one handshake, the numbers of its packets, and the replay window.
+
+use crate::packet::{HEADER, Header};
+use crate::window::Window;
+use aes_gcm::{AeadInOut, Aes256Gcm, Tag};
+use base::Time;
+
+/// The length of what follows the payload of a transport packet, bytes: its authentication tag.
+pub const TAG: usize = 16;
+
+/// The ciphers of the two directions. They wipe their keys when they are dropped.
+pub(crate) struct Keys {
+    pub(crate) seal: Aes256Gcm,
+    pub(crate) open: Aes256Gcm,
+}
+
+/// The nonce of a number (Noise §12.3).
+fn nonce(number: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce
+}
+
+/// Encrypts in place. `None` for a text of 64 GiB or more.
+pub(crate) fn encrypt(
+    cipher: &Aes256Gcm,
+    number: u64,
+    header: &[u8],
+    text: &mut [u8],
+) -> Option<[u8; TAG]> {
+    cipher.encrypt_inout_detached(&nonce(number).into(), header, text.into()).ok().map(Into::into)
+}
+
+/// Decrypts in place. Returns false, and leaves the text as it is, unless the tag is right.
+pub(crate) fn decrypt(
+    cipher: &Aes256Gcm,
+    number: u64,
+    header: &[u8],
+    text: &mut [u8],
+    tag: &[u8; TAG],
+) -> bool {
+    let tag: &Tag = tag.into();
+    cipher.decrypt_inout_detached(&nonce(number).into(), header, text.into(), tag).is_ok()
+}
+
+pub(crate) struct Session {
+    keys: Keys,
+    /// The index of packets to us, and to the peer.
+    pub(crate) local: u32,
+    remote: u32,
+    pub(crate) peer_instance: u64,
+    pub(crate) created: Time,
+    pub(crate) is_initiator: bool,
+    /// The number of the next packet.
+    pub(crate) sent: u64,
+    received: Window,
+}
+
+/// Whether a packet was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// It was, and its number is higher than that of each before.
+    Highest,
+    /// It was, and another overtook it.
+    Overtaken,
+    /// It has arrived before, or so long after others that this is not known.
+    Replayed,
+    /// The tag is wrong.
+    Forged,
+}
+
+impl Session {
+    pub(crate) fn new(
+        now: Time,
+        keys: Keys,
+        [local, remote]: [u32; 2],
+        peer_instance: u64,
+        is_initiator: bool,
+    ) -> Session {
+        Session {
+            keys,
+            local,
+            remote,
+            peer_instance,
+            created: now,
+            is_initiator,
+            sent: 0,
+            received: Window::new(),
+        }
+    }
+
+    /// Makes a transport packet of the payload between the room for header and tag. `None` if the
+    /// packet is too short for these, or numbers are exhausted.
+    pub(crate) fn seal(&mut self, is_probe: bool, packet: &mut [u8]) -> Option<()> {
+        let (header, rest) = packet.split_first_chunk_mut::<HEADER>()?;
+        let (payload, tag) = rest.split_last_chunk_mut::<TAG>()?;
+        let counter = self.sent;
+        // Incremented first: whatever happens below, no number is used twice.
+        self.sent = counter.checked_add(1)?;
+        *header = Header { is_probe, receiver: self.remote, counter }.emit();
+        *tag = encrypt(&self.keys.seal, counter, header, payload)?;
+        Some(())
+    }
+
+    /// Opens a transport packet whose header this is. Its payload is decrypted in place.
+    pub(crate) fn open(&mut self, header: Header, packet: &mut [u8]) -> Opening {
+        if !self.received.is_new(header.counter) {
+            return Opening::Replayed;
+        }
+        let Some((bytes, rest)) = packet.split_first_chunk_mut::<HEADER>() else {
+            return Opening::Forged;
+        };
+        let Some((text, tag)) = rest.split_last_chunk_mut::<TAG>() else {
+            return Opening::Forged;
+        };
+        if !decrypt(&self.keys.open, header.counter, bytes, text, tag) {
+            return Opening::Forged;
+        }
+        if self.received.insert(header.counter) { Opening::Highest } else { Opening::Overtaken }
+    }
+}

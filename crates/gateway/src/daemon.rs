@@ -1,14 +1,16 @@
 //! The running gateway.
 
 use crate::network::Network;
+use crate::peer::{self, PeerError, Way};
+use crate::plane::Plane;
 use base::Seed;
 use host::Middlebox as _;
 use live::inline::{Counts, Inline, Running, Side};
 use live::{Clock, Netlink};
-use middlebox::{Contents, Neighbour, Site, Splitter};
-use scenario::Gateway;
+use middlebox::{Contents, Gateway as PairGateway, Neighbour, Pair, Site, Splitter, Spoofer};
+use scenario::{Gateway, Peer, Work};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use tcp::Config;
 use thiserror::Error;
 
@@ -21,6 +23,9 @@ pub enum Error {
     /// The kernel does not forward packets.
     #[error("the kernel does not forward packets: `sysctl -w {0}=1` lets it")]
     Forwarding(&'static str),
+    /// There is no way to the other gateway.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
     /// There is no randomness for secrets.
     #[error("no random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -28,7 +33,7 @@ pub enum Error {
 
 /// A gateway, which runs until this is dropped.
 pub struct Daemon {
-    plane: Running<Splitter>,
+    plane: Running<Plane>,
     /// Undone after the devices are gone.
     _network: Network,
 }
@@ -46,9 +51,27 @@ impl Daemon {
             }
         }
         let mtu = largest_mtu(gateway)?;
-        let splitter = splitter(gateway, mtu, Seed(getrandom::u64()?));
+        let (seed, clock) = (Seed(getrandom::u64()?), Clock::start());
+        let mut way = None;
+        let plane = match &gateway.work {
+            Work::Spoof(spoofer) => Plane::Spoof(splitter(gateway, spoofer, mtu, seed)),
+            Work::Pair(pair, peer) => {
+                let opened = Way::open(clock.now(), peer)?;
+                let hop = match peer.mtu {
+                    Some(mtu) => mtu,
+                    None => Netlink::open()?.mtu(&gateway.wan)?,
+                };
+                let pair = Pair { mtu: hop, ..pair.clone() };
+                let plane = one_of_pair(gateway, &pair, opened.names(), peer, (mtu, seed));
+                way = Some(opened);
+                Plane::Pair(plane)
+            }
+        };
         let (network, tuns) = Network::set_up(gateway)?;
-        let inline = Inline::new(splitter, tuns, mtu, &gateway.lan, Clock::start())?;
+        let mut inline = Inline::new(plane, tuns, mtu, &gateway.lan, clock)?;
+        if let Some(way) = way {
+            inline = inline.with_underlay(Box::new(way));
+        }
         Ok(Daemon { plane: inline.start()?, _network: network })
     }
 
@@ -71,9 +94,9 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn boxes(&self) -> Result<BTreeMap<&'static str, u64>, Error> {
-        let counts = |_, splitter: &mut Splitter, _: &Counts| {
+        let counts = |_, plane: &mut Plane, _: &Counts| {
             let mut counts = BTreeMap::new();
-            splitter.counts(&mut |name, value| {
+            plane.counts(&mut |name, value| {
                 counts.insert(name, value);
             });
             counts
@@ -97,14 +120,35 @@ fn largest_mtu(gateway: &Gateway) -> Result<u16, Error> {
     Ok(u16::try_from(largest).unwrap_or(u16::MAX))
 }
 
-/// The box of a gateway.
-fn splitter(gateway: &Gateway, mtu: u16, seed: Seed) -> Splitter {
-    // It sends nothing in its own name.
-    let own = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+/// The box of a gateway that spoofs. It sends nothing in its own name.
+fn splitter(gateway: &Gateway, spoofer: &Spoofer, mtu: u16, seed: Seed) -> Splitter {
+    let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    at_site(gateway, [none, none], (mtu, seed), |site| spoofer.splitter(site))
+}
+
+/// The box of one of two gateways with these names.
+fn one_of_pair(
+    gateway: &Gateway,
+    pair: &Pair,
+    names: [IpAddr; 2],
+    peer: &Peer,
+    (mtu, seed): (u16, Seed),
+) -> PairGateway {
+    let is_ipv6 = peer.address.is_none_or(|address| address.is_ipv6());
+    at_site(gateway, names, (mtu, seed), |site| pair.gateway(site, peer::overhead(is_ipv6)))
+}
+
+/// Makes a box at the place of a gateway, whose own name and whose neighbour's are these.
+fn at_site<R>(
+    gateway: &Gateway,
+    [own, peer]: [IpAddr; 2],
+    (mtu, seed): (u16, Seed),
+    make: impl FnOnce(&Site<'_>) -> R,
+) -> R {
     let mss = gateway.tcp.mss.min(mtu.saturating_sub(40));
-    gateway.spoofer.splitter(&Site {
-        own,
-        neighbours: &[Neighbour { name: Gateway::HOP, address: own[0], port: Side::Wan.port() }],
+    make(&Site {
+        own: [own, own],
+        neighbours: &[Neighbour { name: Gateway::HOP, address: peer, port: Side::Wan.port() }],
         attached: None,
         flows: &BTreeMap::new(),
         tunnels: &[],

@@ -6,5 +6,8 @@
 
 mod daemon;
 mod network;
+mod peer;
+mod plane;
 
 pub use daemon::{Daemon, Error};
+pub use peer::{PeerError, public_key};

@@ -26,6 +26,12 @@ enum Command {
         #[arg(long, value_name = "FILE", default_value = CONFIG)]
         config: PathBuf,
     },
+    /// Print the public key of this gateway, for the other one; make the private key if there is none
+    Key {
+        /// The file of the private key
+        #[arg(long, value_name = "FILE", default_value = KEY)]
+        file: PathBuf,
+    },
     /// Say what is wrong with a configuration, and change nothing
     Check {
         /// The configuration
@@ -33,6 +39,9 @@ enum Command {
         config: PathBuf,
     },
 }
+
+/// Where the private key is.
+const KEY: &str = "/etc/lasthop/private.key";
 
 /// Where the configuration is.
 const CONFIG: &str = "/etc/lasthop/lasthopd.toml";
@@ -42,6 +51,9 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run { config } => read(&config).and_then(|gateway| run(&gateway)),
         Command::Check { config } => read(&config).map(drop),
+        Command::Key { file } => gateway::public_key(&file)
+            .map(|public| println!("{public}"))
+            .map_err(|error| error.to_string()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,7 +6,10 @@
 //! nobody computes.
 
 mod routes;
+mod underlay;
 mod worker;
+
+pub use underlay::{Change, Received, Underlay};
 
 use crate::device::DeviceUse;
 use crate::error::Doing;
@@ -76,6 +79,7 @@ pub struct Inline<B> {
     tuns: [Tun; 2],
     mtu: u16,
     routes: Routes,
+    underlay: Option<Box<dyn Underlay>>,
     clock: Clock,
 }
 
@@ -104,7 +108,13 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
         clock: Clock,
     ) -> Result<Inline<B>, Error> {
         let routes = Routes::new(Netlink::open()?, lan)?;
-        Ok(Inline { middlebox, tuns, mtu, routes, clock })
+        Ok(Inline { middlebox, tuns, mtu, routes, underlay: None, clock })
+    }
+
+    /// Sends the packets of SRP of the middlebox by another way than the kernel's routes.
+    #[must_use]
+    pub fn with_underlay(self, underlay: Box<dyn Underlay>) -> Inline<B> {
+        Inline { underlay: Some(underlay), ..self }
     }
 
     /// Starts its thread.

@@ -1,7 +1,7 @@
 //! One of two gateways, which carry the TCP connections that pass them over the hop between by SRP.
 
 use crate::sending::Sending;
-use crate::station::{fork, srp_config};
+use crate::station::fork;
 use crate::table::{Settings, Site};
 use base::settings::{Bytes, Kind};
 use base::{Duration, Random, Time};
@@ -74,14 +74,14 @@ impl Settings for Pair {
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
-        Box::new(self.gateway(site))
+        Box::new(self.gateway(site, srp::Config::default().overhead))
     }
 }
 
 impl Pair {
-    /// The box, at its place.
+    /// The box, at its place. Its packets have `overhead` bytes of headers before that of SRP.
     #[must_use]
-    pub fn gateway(&self, site: &Site<'_>) -> Gateway {
+    pub fn gateway(&self, site: &Site<'_>, overhead: u32) -> Gateway {
         let mut random = (site.random)();
         let [of_relays, of_associations]: [Random; 2] = core::array::from_fn(|_| fork(&mut random));
         let mut relays = Relays::new(site.own[0], of_relays);
@@ -93,8 +93,14 @@ impl Pair {
             Some(HopRate::Measured) | None => None,
         };
         let streams = u16::try_from(self.connections).unwrap_or(Gateway::STREAMS);
-        let srp =
-            srp::Config { rate, streams: streams.min(Gateway::STREAMS), ..srp_config(self.mtu) };
+        let headers = overhead + wire::Srp::DATA as u32;
+        let srp = srp::Config {
+            rate,
+            overhead,
+            segment_size: self.mtu.saturating_sub(headers),
+            streams: streams.min(Gateway::STREAMS),
+            ..srp::Config::default()
+        };
         relays.enable_srp(srp, of_associations);
         let config = Config {
             // Its sender has decided to send it now.

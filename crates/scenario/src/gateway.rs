@@ -8,13 +8,15 @@ use crate::reading::quantity::{Amount, Count, Written as Quantity};
 use crate::reading::shape::{AtLeastOne, Both, Shape, table, unexpected};
 use crate::reading::source::Source;
 use crate::reading::words::words;
-use base::settings::Bytes;
 use base::Rate;
+use base::settings::Bytes;
 use base::units::Size;
-use middlebox::Spoofer;
+use middlebox::{Pair, Spoofer};
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use tcp::Config;
 use toml::Spanned;
 
@@ -25,6 +27,8 @@ pub enum Mode {
     /// It lets their handshakes pass, and splits them then (`ishac2001`).
     #[default]
     Spoof,
+    /// It carries them over the hop by SRP, together with the gateway at the other end (`yavatkar1994`).
+    Pair,
 }
 
 words! { Mode Teardown }
@@ -78,7 +82,8 @@ table! {
         lan: Interfaces, needed;
         /// The interface of the hop.
         wan: Spanned<String>, needed;
-        /// What the gateway does: it spoofs TCP connections (`spoof`).
+        /// What the gateway does with TCP connections: it spoofs them (`spoof`), or carries them over the hop by
+        /// SRP to another gateway at its other end (`pair`).
         mode: Mode = Mode::default();
         /// The rate of the hop in the direction away from the gateway, of IP packets. The gateway sends at this
         /// rate, with equal shares for the addresses behind the hop. With `measured`, it learns the rate from
@@ -92,7 +97,42 @@ table! {
         teardown: Teardown = Teardown::default();
         /// The most connections that are carried at once. Further ones pass as they are.
         connections: Count;
+        /// The address and the UDP port of the other gateway (mode `pair`). Without, this one waits for the
+        /// other.
+        peer: Spanned<String>;
+        /// The public key of the other gateway (mode `pair`).
+        peer_key: Spanned<String>;
+        /// The file with the private key of this gateway (mode `pair`).
+        key: String = "/etc/lasthop/private.key".to_owned();
+        /// The address and the UDP port at which this gateway listens to the other (mode `pair`).
+        listen: Spanned<String>;
+        /// The largest packet of the hop, bytes (mode `pair`). Without, that of its interface.
+        mtu: Spanned<Count>;
     }
+}
+
+/// The other gateway of a pair.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peer {
+    /// Where it is, if that is known.
+    pub address: Option<SocketAddr>,
+    /// Its public key.
+    pub peer_key: String,
+    /// The file with the private key of this gateway.
+    pub key: PathBuf,
+    /// Where this gateway listens.
+    pub listen: SocketAddr,
+    /// The largest packet of the hop, bytes, if it is not that of its interface.
+    pub mtu: Option<u32>,
+}
+
+/// The work of a gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// That of a spoofer, whose hop is called [`Gateway::HOP`].
+    Spoof(Spoofer),
+    /// That of one of two gateways, whose hop is called so, too. Its MTU is still to be set.
+    Pair(Pair, Peer),
 }
 
 /// The configuration of a gateway.
@@ -103,9 +143,7 @@ pub struct Gateway {
     /// The interface of the hop.
     pub wan: String,
     /// What it does.
-    pub mode: Mode,
-    /// The box that does it. Its hop is called [`Gateway::HOP`].
-    pub spoofer: Spoofer,
+    pub work: Work,
     /// The settings of the gateway's own TCP.
     pub tcp: Config,
 }
@@ -113,6 +151,8 @@ pub struct Gateway {
 impl Gateway {
     /// The name of the hop's other end.
     pub const HOP: &str = "wan";
+    /// The UDP port at which gateways listen to each other, by default.
+    const PORT: u16 = 51_995;
     /// What is held of a connection in each direction, by default: as much as auto-tuned windows take at most.
     const CACHE: Bytes = Bytes(16 << 20);
     /// The longest name of an interface (`IFNAMSIZ` of linux/if.h, without the final 0).
@@ -166,22 +206,67 @@ fn resolve(
         let message = format!("`{}` is the interface of the hop, too", both.get_ref());
         problems.push(Problem::at(both.span(), message));
     }
-    let default = Spoofer::default();
-    let spoofer = Spoofer {
-        cache: cache.or(Some(Gateway::CACHE)),
-        teardown: written.teardown,
-        hop: Some(Gateway::HOP.to_owned()),
-        rate: written.rate.map(|Hop(rate)| rate),
-        connections: match written.connections {
-            Some(Count(count)) => u32::try_from(count).unwrap_or(u32::MAX),
-            None => default.connections,
-        },
+    let connections = written.connections;
+    let connections = connections.map(|Count(count)| u32::try_from(count).unwrap_or(u32::MAX));
+    let rate = written.rate.map(|Hop(rate)| rate);
+    let teardown = written.teardown;
+    let hop = Gateway::HOP.to_owned();
+    let work = match written.mode {
+        Mode::Spoof => {
+            let default = Spoofer::default();
+            Work::Spoof(Spoofer {
+                cache: cache.or(Some(Gateway::CACHE)),
+                teardown,
+                hop: Some(hop),
+                rate,
+                connections: connections.unwrap_or(default.connections),
+            })
+        }
+        Mode::Pair => {
+            let default = Pair::default();
+            let pair = Pair {
+                hop,
+                rate,
+                cache: cache.unwrap_or(default.cache),
+                teardown,
+                connections: connections.unwrap_or(default.connections),
+                ..default
+            };
+            let mut address = |key: Option<Spanned<String>>| {
+                let key = key?;
+                let parsed = key.get_ref().parse();
+                if parsed.is_err() {
+                    let expected = "expected an address and a port, such as \"192.0.2.1:51995\"";
+                    problems.push(Problem::at(key.span(), expected));
+                }
+                parsed.ok()
+            };
+            let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, Gateway::PORT));
+            let (peer, listen) = (address(written.peer), address(written.listen).unwrap_or(any));
+            let Some(peer_key) = written.peer_key else {
+                problems.push(Problem {
+                    message: "mode \"pair\" needs `peer_key`, the public key of the other gateway"
+                        .to_owned(),
+                    help: Some("`lasthopd key` at the other gateway prints it".to_owned()),
+                    ..Problem::default()
+                });
+                return None;
+            };
+            let mtu = written.mtu.map(|mtu| u32::try_from(mtu.get_ref().0).unwrap_or(u32::MAX));
+            let peer = Peer {
+                address: peer,
+                peer_key: peer_key.into_inner(),
+                key: written.key.into(),
+                listen,
+                mtu,
+            };
+            Work::Pair(pair, peer)
+        }
     };
     Some(Gateway {
         lan: lan.into_iter().map(Spanned::into_inner).collect(),
         wan: wan.into_inner(),
-        mode: written.mode,
-        spoofer,
+        work,
         tcp: tcp?,
     })
 }

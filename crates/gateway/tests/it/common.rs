@@ -3,7 +3,7 @@
 use gateway::Daemon;
 use scenario::{Experiment, Gateway, IpVersion, Scenario, Source, Style};
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::thread;
@@ -14,6 +14,8 @@ use testbed::{Emulation, Error};
 pub(crate) const USER: usize = 0;
 pub(crate) const GATEWAY: usize = 1;
 pub(crate) const SERVER: usize = 2;
+/// In a world with a pair, the other gateway, behind which the server is.
+pub(crate) const FAR: usize = 3;
 
 /// A fast LAN, and a hop with these keys.
 fn path(hop: &str) -> String {
@@ -41,6 +43,15 @@ traffic = "bulk"
     )
 }
 
+/// A hop with these keys between two gateways.
+fn path_of_pair(hop: &str) -> String {
+    let path = path(hop).replace("server = {}\n", "server = {}\nfar = {}\n");
+    let hop = "between = [\"gateway\", \"server\"]";
+    let lan = "[[links]]\nbetween = [\"far\", \"server\"]\nrate = \"200 Mbit/s\"\ndelay = \"1 ms\"\n\
+               queue = \"1000 packets\"\n[[flows]]";
+    path.replace(hop, "between = [\"gateway\", \"far\"]").replace("[[flows]]", lan)
+}
+
 /// A scenario, read.
 fn scenario(text: &str) -> Scenario {
     let source = Source::new(text, "path.toml");
@@ -57,8 +68,16 @@ impl World {
     /// Makes one with a hop that has these keys; `None`, and a word about it, where real packets are not
     /// permitted.
     pub(crate) fn new(hop: &str, label: &str) -> Option<World> {
-        // The machine has few cores, and emulated links are to be in time.
-        match Emulation::start(&scenario(&path(hop)), 1, label) {
+        World::start(&path(hop), label)
+    }
+
+    /// The same with a gateway at either end of the hop.
+    pub(crate) fn pair(hop: &str, label: &str) -> Option<World> {
+        World::start(&path_of_pair(hop), label)
+    }
+
+    fn start(text: &str, label: &str) -> Option<World> {
+        match Emulation::start(&scenario(text), 1, label) {
             Ok(emulation) => Some(World { emulation }),
             Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
                 let test = thread::current().name().unwrap_or("a test").to_owned();
@@ -72,12 +91,19 @@ impl World {
 
     /// Starts a gateway with these keys besides its interfaces.
     pub(crate) fn gateway(&self, keys: &str) -> Daemon {
-        let source =
-            Source::new(format!("lan = \"link0\"\nwan = \"link1\"\n{keys}\n"), "gateway.toml");
-        let gateway = Gateway::read(&source);
+        self.gateway_at(GATEWAY, &format!("lan = \"link0\"\nwan = \"link1\"\n{keys}\n"))
+    }
+
+    /// Starts a gateway at a node.
+    pub(crate) fn gateway_at(&self, node: usize, configuration: &str) -> Daemon {
+        let gateway = Gateway::read(&Source::new(configuration, "gateway.toml"));
         let gateway = gateway.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
-        let start = || Daemon::start(&gateway);
-        self.at(GATEWAY, start).unwrap_or_else(|error| panic!("{error}"))
+        self.at(node, || Daemon::start(&gateway)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The address of a node.
+    pub(crate) fn address(&self, node: usize, ip: IpVersion) -> IpAddr {
+        self.emulation.address(node, ip)
     }
 
     /// Calls `f` on a thread in the namespace of a node.

@@ -1,6 +1,6 @@
 //! Configurations, right and wrong.
 
-use scenario::{Gateway, Source, Style};
+use scenario::{Gateway, Source, Style, Work};
 
 fn read(text: &str) -> Result<Gateway, String> {
     Gateway::read(&Source::new(text, "lasthopd.toml")).map_err(|error| error.render(Style::Plain))
@@ -10,7 +10,8 @@ fn read(text: &str) -> Result<Gateway, String> {
 fn two_interfaces_are_enough() {
     let gateway = read("lan = \"eth0\"\nwan = \"sat0\"\n").unwrap();
     assert_eq!((gateway.lan, gateway.wan.as_str()), (vec!["eth0".to_owned()], "sat0"));
-    assert!(gateway.spoofer.cache.is_some(), "what it holds is bounded");
+    let Work::Spoof(spoofer) = gateway.work else { panic!("{:?}", gateway.work) };
+    assert!(spoofer.cache.is_some(), "what it holds is bounded");
 }
 
 #[test]
@@ -20,7 +21,8 @@ fn the_settings_are_those_of_a_spoofer_in_a_scenario() {
          cache = \"1 MB\"\nteardown = \"end-to-end\"\nconnections = 7\ntcp = { congestion = \"bbr\" }\n",
     )
     .unwrap();
-    let spoofer = serde_json::to_value(&gateway.spoofer).unwrap();
+    let Work::Spoof(spoofer) = &gateway.work else { panic!("{:?}", gateway.work) };
+    let spoofer = serde_json::to_value(spoofer).unwrap();
     let expected = serde_json::json!({
         "cache": 1_000_000, "teardown": "end-to-end", "hop": "wan", "rate": "10000000 bit/s",
         "connections": 7,

@@ -3,4 +3,5 @@
 
 mod common;
 mod configuration;
+mod pair;
 mod spoof;

@@ -1,19 +1,19 @@
 //! The thread between two devices.
 
 use super::routes::Routes;
-use super::{Counts, Ended, Inline, Side};
+use super::{Change, Counts, Ended, Inline, Received, Side, Underlay};
 use crate::device::{Device, Pieces, segments};
 use crate::payloads::Payloads;
 use crate::tun::VIRTIO_HEADER_LEN;
 use crate::{Clock, virtio};
 use base::Time;
 use core::num::NonZeroU64;
-use host::{Middlebox, Outbox, Outgoing, Verdict};
+use host::{LinkEvent, Middlebox, Outbox, Outgoing, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use wire::Packet;
+use wire::{Body, Packet};
 
 /// Packets that are read from a device before the other one is looked at.
 const TURN: usize = 16;
@@ -34,6 +34,7 @@ pub(super) struct Worker<B> {
     payloads: Payloads,
     devices: [Device; 2],
     routes: Routes,
+    underlay: Option<Box<dyn Underlay>>,
     clock: Clock,
     counts: Counts,
     commands: Receiver<Command<B>>,
@@ -48,13 +49,14 @@ impl<B: Middlebox> Worker<B> {
         commands: Receiver<Command<B>>,
         bell: Arc<OwnedFd>,
     ) -> Worker<B> {
-        let Inline { middlebox, tuns, mtu, routes, clock } = inline;
+        let Inline { middlebox, tuns, mtu, routes, underlay, clock } = inline;
         Worker {
             middlebox,
             outbox: Outbox { segments: segments(mtu), ..Outbox::default() },
             payloads: Payloads::default(),
             devices: tuns.map(Device::new),
             routes,
+            underlay,
             clock,
             counts: Counts::default(),
             commands,
@@ -67,8 +69,10 @@ impl<B: Middlebox> Worker<B> {
         // Otherwise a timer may be 50 us late. It cannot fail for the calling thread.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         loop {
-            let more = Side::ALL.map(|side| self.read(side));
+            let mut more = Side::ALL.map(|side| self.read(side)).contains(&true);
+            more |= self.read_underlay();
             let now = self.clock.now();
+            self.serve_underlay(now);
             if self.middlebox.next_wake() <= now {
                 self.middlebox.wake(now, &mut self.outbox.context());
                 self.send(now);
@@ -79,7 +83,7 @@ impl<B: Middlebox> Worker<B> {
                 let counts = self.counts();
                 return Ended { middlebox: self.middlebox, counts, removed };
             }
-            if more == [false, false] {
+            if !more {
                 self.sleep(now);
             }
         }
@@ -88,11 +92,7 @@ impl<B: Middlebox> Worker<B> {
     /// Reads packets from a device, and passes them. Says whether there may be more.
     fn read(&mut self, from: Side) -> bool {
         for _ in 0..TURN {
-            if self.payloads.has_many() {
-                let (middlebox, outbox) = (&self.middlebox, &self.outbox);
-                debug_assert!(outbox.is_empty());
-                self.payloads.free_all_but(|held| middlebox.held_payloads(held));
-            }
+            self.free_payloads();
             let Some(space) = self.payloads.space() else {
                 // Nobody has use for packets without memory: they wait in the device.
                 self.counts.without_bytes += 1;
@@ -102,6 +102,60 @@ impl<B: Middlebox> Worker<B> {
             self.pass(from, len);
         }
         true
+    }
+
+    /// Frees bytes that the middlebox does not hold, if there are many.
+    fn free_payloads(&mut self) {
+        if self.payloads.has_many() {
+            debug_assert!(self.outbox.is_empty());
+            let middlebox = &self.middlebox;
+            self.payloads.free_all_but(|held| middlebox.held_payloads(held));
+        }
+    }
+
+    /// Reads packets of the peer's, and passes them. Says whether there may be more.
+    fn read_underlay(&mut self) -> bool {
+        for _ in 0..TURN {
+            self.free_payloads();
+            let Some(underlay) = &mut self.underlay else { return false };
+            let Some(space) = self.payloads.space() else {
+                self.counts.without_bytes += 1;
+                return false;
+            };
+            let now = self.clock.now();
+            let (mut packet, range) = match underlay.receive(now, space) {
+                Received::Nothing => return false,
+                Received::Other => continue,
+                Received::Packet(packet, range) => (*packet, range),
+            };
+            packet.payload = self.payloads.keep_read(range);
+            let (from, cx) = (Some(Side::Wan.port()), &mut self.outbox.context());
+            match self.middlebox.packet(now, from, &mut packet, cx) {
+                Verdict::Consume => self.counts.consumed += 1,
+                // It is for the middlebox alone.
+                Verdict::Forward | Verdict::Drop(_) => self.counts.dropped += 1,
+            }
+            self.send(now);
+        }
+        true
+    }
+
+    /// Handles what is due of the underlay, and tells the middlebox of its changes.
+    fn serve_underlay(&mut self, now: Time) {
+        let Some(underlay) = &mut self.underlay else { return };
+        if underlay.poll_timeout() <= now {
+            underlay.handle_timeout(now);
+        }
+        while let Some(change) = underlay.poll_change() {
+            let event = match change {
+                Change::Up(peer) => LinkEvent::Up { peer },
+                Change::Down(peer) => LinkEvent::Down { peer },
+            };
+            self.middlebox.link(now, Side::Wan.port(), event, &mut self.outbox.context());
+        }
+        if !self.outbox.is_empty() {
+            self.send(now);
+        }
     }
 
     /// Passes a packet, `len` bytes that were read.
@@ -152,6 +206,10 @@ impl<B: Middlebox> Worker<B> {
     fn send(&mut self, now: Time) {
         for index in 0..self.outbox.packets.len() {
             let Outgoing { packet, segment_size } = self.outbox.packets[index];
+            if matches!(packet.body, Body::Srp(_)) && self.underlay.is_some() {
+                self.send_to_peer(now, &packet);
+                continue;
+            }
             match self.routes.side(now, packet.ip.destination) {
                 Some(side) => self.write(side, &packet, segment_size),
                 None => self.counts.unroutable += 1,
@@ -162,6 +220,27 @@ impl<B: Middlebox> Worker<B> {
         // There is no host here.
         self.outbox.indications.clear();
         debug_assert!(self.outbox.passed.is_empty());
+    }
+
+    /// Sends a packet to the peer.
+    fn send_to_peer(&mut self, now: Time, packet: &Packet) {
+        let Some(underlay) = &mut self.underlay else { return };
+        // A segment of SRP has few pieces.
+        let mut pieces: [&[u8]; 32] = [&[]; 32];
+        let (mut count, mut left) = (0, packet.payload.len);
+        for part in self.outbox.payloads(packet.payload) {
+            self.payloads.lend(part, &mut |bytes| {
+                if let Some(piece) = pieces.get_mut(count) {
+                    *piece = bytes;
+                    left -= bytes.len() as u32;
+                }
+                count += 1;
+            });
+        }
+        match left {
+            0 => underlay.send(now, packet, &pieces[..count]),
+            _ => self.counts.without_bytes += 1,
+        }
     }
 
     /// Writes a packet with bytes that are kept.
@@ -212,7 +291,9 @@ impl<B: Middlebox> Worker<B> {
 
     /// Sleeps until there is something to do.
     fn sleep(&mut self, now: Time) {
-        let due = self.middlebox.next_wake();
+        let underlay = self.underlay.as_ref();
+        let due = underlay.map_or(Time::NEVER, |underlay| underlay.poll_timeout());
+        let due = due.min(self.middlebox.next_wake());
         let nanos = due.since(now).as_nanos();
         let timeout = Timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
@@ -223,11 +304,13 @@ impl<B: Middlebox> Worker<B> {
             true => PollFlags::IN | PollFlags::OUT,
             false => PollFlags::IN,
         };
-        let mut watched = [
-            PollFd::new(&*self.bell, PollFlags::IN),
-            PollFd::new(&lan.tun, events(lan)),
-            PollFd::new(&wan.tun, events(wan)),
-        ];
+        let bell = PollFd::new(&*self.bell, PollFlags::IN);
+        let last = match underlay {
+            Some(underlay) => PollFd::from_borrowed_fd(underlay.socket(), PollFlags::IN),
+            None => bell.clone(),
+        };
+        let mut watched =
+            [bell, PollFd::new(&lan.tun, events(lan)), PollFd::new(&wan.tun, events(wan)), last];
         // Whatever it says, everything is looked at: only for how long it sleeps matters.
         let _ = poll(&mut watched, (due < Time::NEVER).then_some(&timeout));
         let rings = !watched[0].revents().is_empty();

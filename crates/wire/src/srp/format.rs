@@ -66,6 +66,21 @@ impl Srp {
         Some((srp, srp.len()))
     }
 
+    /// Reads a PDU that something else than UDP carries, and the length of its header; data follows. `None` if
+    /// it is none of this version.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<(Srp, usize)> {
+        Srp::parse(Udp { source_port: Srp::PORT, destination_port: Srp::PORT }, bytes)
+    }
+
+    /// Writes the PDU without the header of UDP; data is to follow.
+    ///
+    /// # Errors
+    /// If a field has no place in the format.
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        self.emit_pdu(out)
+    }
+
     /// Writes the datagram: the header of UDP, that of the PDU, and the data.
     pub(crate) fn emit(
         &self,

@@ -1,0 +1,237 @@
+//! The way to the other gateway of a pair: a UDP socket, whose datagrams are PDUs of SRP that a channel
+//! authenticates and encrypts.
+
+use base::{Duration, Time};
+use channel::{Channel, ConfigError, Event, HEADER, OVERHEAD, SecretKey, TAG, system_entropy};
+use live::inline::{Change, Received, Underlay};
+use scenario::Peer;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+use tracing::{info, warn};
+use wire::{Body, Ip, Packet, Srp};
+
+/// Why there is no way to the other gateway.
+#[derive(Debug, Error)]
+pub enum PeerError {
+    /// The file of the private key cannot be read.
+    #[error("reading the private key {0}: {1}")]
+    Key(String, io::Error),
+    /// What is in the file is no key.
+    #[error("the private key {0}: {1}")]
+    BadKey(String, channel::KeyError),
+    /// The other gateway's key is none.
+    #[error("`peer_key`: {0}")]
+    PeerKey(channel::KeyError),
+    /// The keys do not fit.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The socket cannot be opened.
+    #[error("listening on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+}
+
+/// Bytes of headers in front of SRP's: IP, UDP, and what the channel adds.
+pub(crate) fn overhead(is_ipv6: bool) -> u32 {
+    let ip = if is_ipv6 { 40 } else { 20 };
+    ip + 8 + OVERHEAD as u32
+}
+
+/// The way to the other gateway.
+pub(crate) struct Way {
+    socket: UdpSocket,
+    channel: Channel,
+    /// The names of the two gateways in packets, which are never on the wire.
+    names: [IpAddr; 2],
+    changes: VecDeque<Change>,
+    buffer: Vec<u8>,
+}
+
+impl Way {
+    /// The most datagrams that wait in the socket, bytes.
+    const BUFFER: usize = 4 << 20;
+
+    /// Opens the socket in the network namespace of the calling thread.
+    pub(crate) fn open(now: Time, peer: &Peer) -> Result<Way, PeerError> {
+        let secret = read_key(&peer.key)?;
+        let theirs: channel::PublicKey = peer.peer_key.parse().map_err(PeerError::PeerKey)?;
+        let own_is_first = secret.public().to_string() < theirs.to_string();
+        let unix_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let config = channel::Config {
+            address: peer.address,
+            unix_time: u64::try_from(unix_time.as_nanos()).unwrap_or(0),
+            // A hop that is down should not be long in going on.
+            keep_alive: Some(Duration::from_secs(5)),
+            lost_after: Duration::from_secs(15),
+            ..channel::Config::new(secret, theirs)
+        };
+        let socket = listen(peer.listen).map_err(|error| PeerError::Listen(peer.listen, error))?;
+        let mut names = [1, 2].map(|n| IpAddr::V4(Ipv4Addr::new(127, 0, 0, n)));
+        if !own_is_first {
+            names.reverse();
+        }
+        Ok(Way {
+            socket,
+            channel: Channel::new(now, config, system_entropy)?,
+            names,
+            changes: VecDeque::new(),
+            buffer: Vec::with_capacity(1 << 16),
+        })
+    }
+
+    /// The names of this gateway and of the other one.
+    pub(crate) fn names(&self) -> [IpAddr; 2] {
+        self.names
+    }
+
+    fn send_to(&self, datagram: &[u8], address: SocketAddr) {
+        // What is not sent is lost, as on any network.
+        if let Err(error) = self.socket.send_to(datagram, address)
+            && error.kind() != ErrorKind::WouldBlock
+        {
+            warn!(%error, %address, "a datagram to the other gateway was not sent");
+        }
+    }
+
+    /// Takes note of the channel's events, and sends what it has to send.
+    fn serve(&mut self, now: Time) {
+        let peer = self.names[1];
+        while let Some(event) = self.channel.poll_event() {
+            match event {
+                Event::Connected => info!("connected with the other gateway"),
+                Event::PeerRestarted => info!("the other gateway has been restarted"),
+                Event::AddressChanged(address) => info!(%address, "the other gateway is here"),
+                Event::Lost => info!("the other gateway does not answer"),
+                Event::Resumed => info!("the other gateway answers again"),
+            }
+            match event {
+                Event::Connected | Event::PeerRestarted | Event::Resumed => {
+                    self.changes.push_back(Change::Up(peer));
+                }
+                Event::Lost => self.changes.push_back(Change::Down(peer)),
+                Event::AddressChanged(_) => {}
+            }
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while let Some(address) = self.channel.poll_transmit(now, &mut buffer) {
+            self.send_to(&buffer, address);
+            buffer.clear();
+        }
+        self.buffer = buffer;
+    }
+
+    /// The packet in a payload, and the place of its data there.
+    fn read(&self, payload: &[u8]) -> Option<(Packet, Range<usize>)> {
+        let (srp, header) = Srp::from_bytes(payload)?;
+        let [own, peer] = self.names;
+        let packet = Packet { ip: Ip::new(peer, own), body: Body::Srp(srp), ..Packet::BLANK };
+        Some((packet, header..payload.len()))
+    }
+}
+
+impl Underlay for Way {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received {
+        let (len, from) = match self.socket.recv_from(memory) {
+            Ok(received) => received,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::Nothing,
+            // An ICMP error about a datagram that was sent.
+            Err(_) => return Received::Other,
+        };
+        let base = memory.as_ptr() as usize;
+        let opened = self.channel.handle_datagram(now, from, &mut memory[..len]);
+        let payload = opened.map(|payload| {
+            let start = payload.as_ptr() as usize - base;
+            start..start + payload.len()
+        });
+        self.serve(now);
+        let packet = payload.and_then(|place| {
+            let (packet, data) = self.read(&memory[place.clone()])?;
+            Some(Received::Packet(
+                Box::new(packet),
+                place.start + data.start..place.start + data.end,
+            ))
+        });
+        packet.unwrap_or(Received::Other)
+    }
+
+    fn send(&mut self, now: Time, packet: &Packet, payload: &[&[u8]]) {
+        let Body::Srp(srp) = &packet.body else { return };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        buffer.resize(HEADER, 0);
+        if srp.write(&mut buffer).is_ok() {
+            payload.iter().for_each(|piece| buffer.extend_from_slice(piece));
+            buffer.resize(buffer.len() + TAG, 0);
+            if let Ok(address) = self.channel.seal(now, &mut buffer) {
+                self.send_to(&buffer, address);
+            }
+        }
+        buffer.clear();
+        self.buffer = buffer;
+    }
+
+    fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Time {
+        self.channel.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.channel.handle_timeout(now);
+        self.serve(now);
+    }
+}
+
+/// The public key that belongs to the private key in a file. If there is no such file, it is made, with a new key,
+/// for its owner alone.
+///
+/// # Errors
+/// If the file cannot be read, or not be made, or has no key.
+pub fn public_key(path: &Path) -> Result<channel::PublicKey, PeerError> {
+    let failed = |error| PeerError::Key(path.display().to_string(), error);
+    let mut options = OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => {
+            let none = || failed(io::Error::other("no random numbers"));
+            let secret = SecretKey::generate(&mut system_entropy).ok_or_else(none)?;
+            writeln!(file, "{}", *secret.reveal()).map_err(failed)?;
+            Ok(secret.public())
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(read_key(path)?.public()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn read_key(path: &Path) -> Result<channel::SecretKey, PeerError> {
+    let shown = || path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| PeerError::Key(shown(), error))?;
+    text.trim().parse().map_err(|error| PeerError::BadKey(shown(), error))
+}
+
+/// A socket for datagrams, which may be cut up on their way.
+fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    // The kernel limits them; more is better.
+    let _ = socket.set_recv_buffer_size(Way::BUFFER);
+    let _ = socket.set_send_buffer_size(Way::BUFFER);
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}

@@ -1,0 +1,108 @@
+//! Mode `pair`.
+
+use crate::common::{FAR, GATEWAY, World, alone, exchange};
+use gateway::Daemon;
+use scenario::IpVersion;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A long hop that loses packets.
+const LOSSY: &str =
+    "rate = \"10 Mbit/s\"\ndelay = \"100 ms\"\nqueue = \"100 packets\"\nerrors = { packet = 0.05 }";
+
+/// A key of a gateway in a file that is removed afterwards.
+struct Key(PathBuf);
+
+impl Key {
+    fn new(label: &str) -> Key {
+        let name = format!("lasthop-{}-{label}.key", std::process::id());
+        let key = Key(std::env::temp_dir().join(name));
+        key.public();
+        key
+    }
+
+    fn public(&self) -> String {
+        gateway::public_key(&self.0).unwrap().to_string()
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Two gateways, of which the one at the server's side does not know where the other is.
+struct Pair {
+    near: Key,
+    far: Key,
+    keys: &'static str,
+}
+
+impl Pair {
+    fn new(label: &str, keys: &'static str) -> Pair {
+        let key = |end: &str| Key::new(&format!("{label}-{end}"));
+        Pair { near: key("near"), far: key("far"), keys }
+    }
+
+    fn near(&self, world: &World, ip: IpVersion) -> Daemon {
+        let peer = std::net::SocketAddr::new(world.address(FAR, ip), 51_995);
+        let (key, public) = (self.near.0.display(), self.far.public());
+        let keys = self.keys;
+        let configuration = format!(
+            "lan = \"link0\"\nwan = \"link1\"\nmode = \"pair\"\npeer = \"{peer}\"\n\
+             key = \"{key}\"\npeer_key = \"{public}\"\n{keys}"
+        );
+        world.gateway_at(GATEWAY, &configuration)
+    }
+
+    fn far(&self, world: &World) -> Daemon {
+        let (key, public, keys) = (self.far.0.display(), self.near.public(), self.keys);
+        let configuration = format!(
+            "lan = \"link2\"\nwan = \"link1\"\nmode = \"pair\"\nkey = \"{key}\"\n\
+             peer_key = \"{public}\"\n{keys}"
+        );
+        world.gateway_at(FAR, &configuration)
+    }
+}
+
+fn count(daemon: &Daemon, name: &str) -> u64 {
+    daemon.boxes().unwrap().get(name).copied().unwrap_or(0)
+}
+
+/// Waits until connections are split.
+fn wait_for_association(world: &World, daemon: &Daemon) {
+    let start = Instant::now();
+    while count(daemon, "split connections") == 0 {
+        assert!(start.elapsed() < Duration::from_secs(30), "no association");
+        thread::sleep(Duration::from_millis(500));
+        exchange(world, IpVersion::V4, [1, 1]);
+    }
+}
+
+#[test]
+fn connections_of_both_versions_of_ip_go_over_one_association_and_are_whole() {
+    alone(|| {
+        for hop_ip in [IpVersion::V4, IpVersion::V6] {
+            let Some(world) = World::pair(LOSSY, "pair") else { return };
+            let pair = Pair::new("both", "rate = \"10 Mbit/s\"");
+            // Whoever comes second is found.
+            let near = pair.near(&world, hop_ip);
+            let far = pair.far(&world);
+            wait_for_association(&world, &near);
+            let before = count(&near, "split connections");
+            for ip in [IpVersion::V4, IpVersion::V6] {
+                exchange(&world, ip, [300_000, 2_000_000]);
+            }
+            for daemon in [&near, &far] {
+                let split = count(daemon, "split connections") - before;
+                assert_eq!(split, 2, "{:?}", daemon.boxes());
+                assert!(count(daemon, "SRP segments") > 200);
+                assert_eq!(daemon.counts().unwrap().without_bytes, 0);
+            }
+            near.stop();
+            far.stop();
+        }
+    });
+}

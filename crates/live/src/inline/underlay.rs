@@ -1,0 +1,48 @@
+//! A way to a peer that is not one of the kernel's routes.
+
+use base::Time;
+use core::net::IpAddr;
+use core::ops::Range;
+use std::os::fd::BorrowedFd;
+use wire::Packet;
+
+/// What [`Underlay::receive`] has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Nothing now.
+    Nothing,
+    /// Something that is no packet of the peer's.
+    Other,
+    /// A packet of the peer's, with the place of its payload in the memory.
+    Packet(Box<Packet>, Range<usize>),
+}
+
+/// A change of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The peer is there (again).
+    Up(IpAddr),
+    /// The peer does not answer.
+    Down(IpAddr),
+}
+
+/// A way to a peer, for packets of SRP: a socket with what protects its datagrams.
+pub trait Underlay: Send {
+    /// To be waited for.
+    fn socket(&self) -> BorrowedFd<'_>;
+
+    /// Reads the next datagram into memory, which has room for the largest.
+    fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received;
+
+    /// Sends a packet, whose payload is these pieces. It may be lost.
+    fn send(&mut self, now: Time, packet: &Packet, payload: &[&[u8]]);
+
+    /// The next change.
+    fn poll_change(&mut self) -> Option<Change>;
+
+    /// When [`Underlay::handle_timeout`] is to be called.
+    fn poll_timeout(&self) -> Time;
+
+    /// Handles what is due, and sends what has to be sent.
+    fn handle_timeout(&mut self, now: Time);
+}

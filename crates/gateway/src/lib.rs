@@ -4,7 +4,19 @@
 
 #![cfg(target_os = "linux")]
 
+mod control;
 mod daemon;
+pub mod doctor;
+pub mod install;
+pub mod logs;
+mod metrics;
 mod network;
+mod service;
+mod serving;
+mod status;
 
+pub use control::{Control, SOCKET, status};
 pub use daemon::{Daemon, Error};
+pub use metrics::Metrics;
+pub use service::{Observe, Service, run};
+pub use status::{Device, Observation, Packets, Status};

@@ -8,13 +8,14 @@ use crate::reading::quantity::{Amount, Count, Written as Quantity};
 use crate::reading::shape::{AtLeastOne, Both, Shape, table, unexpected};
 use crate::reading::source::Source;
 use crate::reading::words::words;
-use base::settings::Bytes;
 use base::Rate;
+use base::settings::Bytes;
 use base::units::Size;
 use middlebox::Spoofer;
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use tcp::Config;
 use toml::Spanned;
 
@@ -47,6 +48,24 @@ impl Shape for Interfaces {
 
     fn schema() -> Value {
         json!({ "anyOf": [String::schema(), AtLeastOne::<String>::schema()] })
+    }
+}
+
+/// An address and a port.
+#[derive(Clone, Copy, Debug)]
+struct Listening(SocketAddr);
+
+impl Shape for Listening {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Listening> {
+        let address = node.get_ref().as_str().and_then(|text| text.parse().ok());
+        if let Some(address) = address {
+            return Some(Listening(address));
+        }
+        unexpected(node, "an address and a port in quotes, such as \"127.0.0.1:9273\"", problems)
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "title": "address and port", "examples": ["127.0.0.1:9273"] })
     }
 }
 
@@ -92,6 +111,9 @@ table! {
         teardown: Teardown = Teardown::default();
         /// The most connections that are carried at once. Further ones pass as they are.
         connections: Count;
+        /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
+        /// it should be local. Without, there are none.
+        metrics: Listening;
     }
 }
 
@@ -108,6 +130,8 @@ pub struct Gateway {
     pub spoofer: Spoofer,
     /// The settings of the gateway's own TCP.
     pub tcp: Config,
+    /// Where its metrics are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Gateway {
@@ -183,5 +207,6 @@ fn resolve(
         mode: written.mode,
         spoofer,
         tcp: tcp?,
+        metrics: written.metrics.map(|Listening(address)| address),
     })
 }

@@ -4,6 +4,7 @@ use gateway::Daemon;
 use scenario::{Experiment, Gateway, IpVersion, Scenario, Source, Style};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::thread;
@@ -14,6 +15,12 @@ use testbed::{Emulation, Error};
 pub(crate) const USER: usize = 0;
 pub(crate) const GATEWAY: usize = 1;
 pub(crate) const SERVER: usize = 2;
+
+/// The interfaces of the gateway's node.
+pub(crate) const INTERFACES: &str = "lan = \"link0\"\nwan = \"link1\"\n";
+
+/// A hop that loses nothing.
+pub(crate) const CLEAN: &str = "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"500 packets\"";
 
 /// A fast LAN, and a hop with these keys.
 fn path(hop: &str) -> String {
@@ -72,10 +79,7 @@ impl World {
 
     /// Starts a gateway with these keys besides its interfaces.
     pub(crate) fn gateway(&self, keys: &str) -> Daemon {
-        let source =
-            Source::new(format!("lan = \"link0\"\nwan = \"link1\"\n{keys}\n"), "gateway.toml");
-        let gateway = Gateway::read(&source);
-        let gateway = gateway.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
+        let gateway = configuration(keys);
         let start = || Daemon::start(&gateway);
         self.at(GATEWAY, start).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -99,6 +103,30 @@ impl World {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
+    }
+}
+
+/// The configuration of the gateway with these keys besides its interfaces.
+pub(crate) fn configuration(keys: &str) -> Gateway {
+    let text = format!("{INTERFACES}{keys}\n");
+    let gateway = Gateway::read(&Source::new(text, "gateway.toml"));
+    gateway.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)))
+}
+
+/// A folder that is removed with all that is in it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(label: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("lasthopd-{}-{label}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -3,4 +3,9 @@
 
 mod common;
 mod configuration;
+mod control;
+mod doctor;
+mod install;
+mod metrics;
+mod process;
 mod spoof;

@@ -20,7 +20,8 @@ const LONGEST_ANSWER: usize = 1 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 enum Request {
-    Status,
+    // With braces: serde lets unknown keys pass beside a name alone.
+    Status {},
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,7 +95,7 @@ fn answer(exchange: &mut Exchange, observe: &Observe) -> io::Result<()> {
         return write(exchange, &Answer::Error(message));
     };
     let answer = match serde_json::from_slice(&request) {
-        Ok(Request::Status) => match observe() {
+        Ok(Request::Status {}) => match observe() {
             Ok((status, _)) => Answer::Status(status),
             Err(error) => Answer::Error(error.to_string()),
         },
@@ -115,7 +116,7 @@ fn write(exchange: &mut Exchange, message: &impl Serialize) -> io::Result<()> {
 /// If there is none that answers.
 pub fn status(path: &Path) -> io::Result<Status> {
     let mut exchange = Exchange::new(Box::new(UnixStream::connect(path)?));
-    write(&mut exchange, &Request::Status)?;
+    write(&mut exchange, &Request::Status {})?;
     let closed = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let line = exchange.request(LONGEST_ANSWER, has_line)?.ok_or_else(closed)?;
     match serde_json::from_slice(&line)? {

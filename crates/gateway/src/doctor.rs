@@ -101,7 +101,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     match Netlink::open() {
         Ok(netlink) => {
             findings.extend(system::links(&netlink, gateway));
-            findings.extend(system::reverse_paths(gateway));
+            findings.extend(system::reverse_paths());
             findings.extend(system::rules(&netlink, gateway));
             if !running {
                 findings.extend(system::taken(&netlink));

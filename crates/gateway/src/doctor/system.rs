@@ -91,34 +91,20 @@ pub(super) fn links(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
     findings
 }
 
-/// The kernel takes the larger of the setting of all devices and that of the device. The gateway sets
-/// that of its own devices to 0.
-pub(super) fn reverse_paths(gateway: &Gateway) -> Vec<Finding> {
-    let value = |device: &str| {
-        let setting = sysctl(&format!("net.ipv4.conf.{device}.rp_filter")).ok()?;
-        setting.parse::<u8>().ok()
-    };
+/// The kernel takes the larger of the setting of all devices and that of a device. The gateway sets that of
+/// its own devices to 0, and those of the interfaces, whatever they are, fit their packets as without it.
+pub(super) fn reverse_paths() -> Option<Finding> {
+    let setting = "net.ipv4.conf.all.rp_filter";
     // Without IPv4 there is none.
-    let Some(all) = value("all") else { return Vec::new() };
-    let mut findings = Vec::new();
-    if all == 1 {
-        let message = "net.ipv4.conf.all.rp_filter is 1 (strict): the kernel would drop what comes from the \
-                       gateway's devices";
-        let mend = "sysctl -w net.ipv4.conf.all.rp_filter=2".to_owned();
-        findings.push(Finding::error("rp_filter", message, Some(mend)));
+    let value = sysctl(setting).ok()?;
+    if value != "1" {
+        return Some(Finding::fine("rp_filter", format!("{setting} is {value}, not strict")));
     }
-    for name in interfaces(gateway) {
-        let Some(own) = value(name) else { continue };
-        if own == 1 && all <= 1 {
-            let message = format!("net.ipv4.conf.{name}.rp_filter is 1 (strict)");
-            let mend = format!("sysctl -w net.ipv4.conf.{name}.rp_filter=2");
-            findings.push(Finding::error("rp_filter", message, Some(mend)));
-        }
-    }
-    if findings.is_empty() {
-        findings.push(Finding::fine("rp_filter", "strict on none of the gateway's devices"));
-    }
-    findings
+    let message = format!(
+        "{setting} is 1 (strict): the kernel drops what the gateway's devices {} and {} pass",
+        DEVICES[0], DEVICES[1]
+    );
+    Some(Finding::error("rp_filter", message, Some(format!("sysctl -w {setting}=2"))))
 }
 
 /// Rules that come before the gateway's own.

@@ -1,13 +1,14 @@
 //! What is found wrong, and that a gateway does not start on it.
 
-use crate::common::{CLEAN, GATEWAY, World, alone, configuration, exchange};
+use crate::common::{CLEAN, GATEWAY, USER, World, alone, configuration, exchange};
 use gateway::Daemon;
 use gateway::doctor::{Finding, Severity, examine};
 use live::netlink::{Family, Rule, set_sysctl};
 use live::{Netlink, Offload, Tun};
 use scenario::IpVersion;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::time::Duration;
 
 /// What is found at the gateway's node, without what is fine.
 fn found(world: &World, keys: &str, running: bool) -> Vec<Finding> {
@@ -52,15 +53,23 @@ fn settings_that_stop_packets_are_errors_with_their_commands() {
         set("net.ipv4.ip_forward", "1");
         set("net.ipv4.conf.all.rp_filter", "1");
         refused(&world, "", "rp_filter", "sysctl -w net.ipv4.conf.all.rp_filter=2");
-        set("net.ipv4.conf.all.rp_filter", "0");
-        set("net.ipv4.conf.link1.rp_filter", "1");
-        refused(&world, "", "rp_filter", "sysctl -w net.ipv4.conf.link1.rp_filter=2");
-        // The larger one counts: loose is enough.
-        set("net.ipv4.conf.all.rp_filter", "2");
-        assert_eq!(found(&world, "", false), []);
+        // Loose is enough, and of the interfaces strict, too.
+        for [all, interfaces] in [["2", "0"], ["0", "1"]] {
+            set("net.ipv4.conf.all.rp_filter", all);
+            set("net.ipv4.conf.link0.rp_filter", interfaces);
+            set("net.ipv4.conf.link1.rp_filter", interfaces);
+            assert_eq!(found(&world, "", false), []);
+            let daemon = world.gateway("");
+            exchange(&world, IpVersion::V4, [100_000, 100_000]);
+            assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
+            daemon.stop();
+        }
+        // It does stop packets.
         let daemon = world.gateway("");
-        exchange(&world, IpVersion::V4, [100_000, 100_000]);
-        assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
+        set("net.ipv4.conf.all.rp_filter", "1");
+        let (_listener, address) = world.listen(IpVersion::V4);
+        let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(1));
+        assert!(world.at(USER, connect).is_err());
         daemon.stop();
     });
 }

@@ -91,8 +91,10 @@ pub(super) fn links(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
     findings
 }
 
-/// The kernel takes the larger of the setting of all devices and that of a device. The gateway sets that of
-/// its own devices to 0, and those of the interfaces, whatever they are, fit their packets as without it.
+/// The kernel takes the larger of the setting of all devices and that of a device, and the gateway sets that of
+/// its own devices to 0. Strict filtering asks for the route back as if a packet came by the interface by which
+/// this one leaves. For packets between the LAN and the hop, the gateway's own rules give the device by which
+/// they came; for those between two interfaces of the LAN they do not.
 pub(super) fn reverse_paths() -> Option<Finding> {
     let setting = "net.ipv4.conf.all.rp_filter";
     // Without IPv4 there is none.
@@ -101,10 +103,10 @@ pub(super) fn reverse_paths() -> Option<Finding> {
         return Some(Finding::fine("rp_filter", format!("{setting} is {value}, not strict")));
     }
     let message = format!(
-        "{setting} is 1 (strict): the kernel drops what the gateway's devices {} and {} pass",
-        DEVICES[0], DEVICES[1]
+        "{setting} is 1 (strict): connections over the hop pass, but the kernel may drop packets between two \
+         interfaces of the LAN"
     );
-    Some(Finding::error("rp_filter", message, Some(format!("sysctl -w {setting}=2"))))
+    Some(Finding::advice("rp_filter", message, Some(format!("sysctl -w {setting}=2"))))
 }
 
 /// Rules that come before the gateway's own.

@@ -27,7 +27,7 @@ enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
-    Status(Status),
+    Status(Box<Status>),
     Error(String),
 }
 
@@ -96,7 +96,7 @@ fn answer(exchange: &mut Exchange, observe: &Observe) -> io::Result<()> {
     };
     let answer = match serde_json::from_slice(&request) {
         Ok(Request::Status {}) => match observe() {
-            Ok((status, _)) => Answer::Status(status),
+            Ok((status, _)) => Answer::Status(Box::new(status)),
             Err(error) => Answer::Error(error.to_string()),
         },
         Err(error) => Answer::Error(format!("not a request: {error}")),
@@ -120,7 +120,7 @@ pub fn status(path: &Path) -> io::Result<Status> {
     let closed = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let line = exchange.request(LONGEST_ANSWER, has_line)?.ok_or_else(closed)?;
     match serde_json::from_slice(&line)? {
-        Answer::Status(status) => Ok(status),
+        Answer::Status(status) => Ok(*status),
         Answer::Error(message) => Err(io::Error::other(message)),
     }
 }

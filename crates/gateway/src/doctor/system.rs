@@ -31,7 +31,11 @@ pub(super) fn permissions() -> Vec<Finding> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Finding::error(TUN, "does not exist", Some("modprobe tun".to_owned()))
         }
-        Err(error) => Finding::error(TUN, format!("cannot be opened: {error}"), None),
+        Err(error) => {
+            // As udev makes it: the capability decides.
+            let mend = format!("chmod 0666 {TUN}");
+            Finding::error(TUN, format!("cannot be opened: {error}"), Some(mend))
+        }
     };
     vec![capability, device]
 }

@@ -39,6 +39,20 @@ fn metrics_have_an_address_and_a_port_of_either_family() {
 }
 
 #[test]
+fn the_book_has_every_key_as_the_schema_describes_it() {
+    let page = include_str!("../../../../docs/gateway.md");
+    let schema = Gateway::schema();
+    let keys = schema["properties"].as_object().unwrap();
+    assert!(keys.contains_key("metrics"));
+    for (key, of) in keys {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{key}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/gateway.md has no key `{key}`"));
+        let meaning = of["description"].as_str().unwrap();
+        assert!(row.contains(meaning), "run: lasthopd schema | python docs/reference.py gateway");
+    }
+}
+
+#[test]
 fn the_example_that_is_installed_is_right() {
     let gateway = read(include_str!("../../dist/lasthopd.toml")).unwrap();
     assert_eq!((gateway.lan, gateway.wan.as_str()), (vec!["lan0".to_owned()], "sat0"));

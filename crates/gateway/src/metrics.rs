@@ -113,7 +113,7 @@ impl Collector for Moment {
         let Moment { status, observed } = self;
         let e = &mut encoder;
         let build = [("version", status.version.as_str()), ("mode", status.mode.as_str())];
-        family(e, "build", "The program and its mode", MetricType::Gauge, [(build, 1)])?;
+        family(e, "build_info", "The program and its mode", MetricType::Gauge, [(build, 1)])?;
         gauge(e, "uptime_seconds", "Time since the start", status.uptime_seconds)?;
         let sides = [("lan", &status.packets.lan), ("wan", &status.packets.wan)];
         let kinds = [

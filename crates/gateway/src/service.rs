@@ -130,7 +130,8 @@ pub fn run(gateway: &Gateway, socket: Option<&Path>) -> Result<(), Error> {
     let mut caught = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
     std::thread::spawn(move || caught.forever().try_for_each(|signal| sender.send(signal)));
     let mut service = Service::start(gateway, socket)?;
-    info!(lan = ?gateway.lan, wan = gateway.wan, mode = crate::status::mode(gateway), "running");
+    let lan = gateway.lan.join(" ");
+    info!(lan, wan = gateway.wan, mode = crate::status::mode(gateway), "running");
     if let Some(address) = service.metrics() {
         info!(%address, "metrics");
     }

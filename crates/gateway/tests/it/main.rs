@@ -1,5 +1,6 @@
 //! The gateway on real packets, in namespaces whose links are emulated.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod common;
 mod configuration;

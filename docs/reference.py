@@ -1,7 +1,9 @@
 """The keys of files as Markdown, from their schemas.
 
-python docs/reference.py                writes those of scenario files into docs/scenarios.md
-lasthopd schema | python docs/reference.py gateway      writes those of lasthopd into docs/gateway.md
+python docs/reference.py
+    writes those of scenario files into docs/scenarios.md
+lasthopd schema | python docs/reference.py gateway
+    writes those of lasthopd's configuration into docs/gateway.md
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ use tracing_subscriber::filter::Targets;
 
 /// A gateway that carries the TCP connections of its users over a bad hop.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(name = "lasthopd", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

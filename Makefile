@@ -108,6 +108,17 @@ wheel: setup ## Build a wheel for any Python from 3.11 on into build/wheel
 	rm -rf build/wheel
 	PIP_NO_INDEX=1 $(BIN)/maturin build --quiet --release --out build/wheel $(CARGO_FLAGS)
 
+.PHONY: deb
+deb: ## Build a Debian package of lasthopd into build/gateway (needs `cargo install cargo-deb`)
+	@cargo deb --version >/dev/null 2>&1 || { echo "make deb needs cargo-deb: cargo install cargo-deb --locked"; exit 2; }
+	cargo build --release $(CARGO_FLAGS) -p lasthop-gateway
+	mkdir -p build/gateway
+	target/release/lasthopd man >build/gateway/lasthopd.8
+	target/release/lasthopd completions bash >build/gateway/lasthopd.bash
+	target/release/lasthopd completions zsh >build/gateway/_lasthopd
+	target/release/lasthopd completions fish >build/gateway/lasthopd.fish
+	cargo deb --no-build --quiet -p lasthop-gateway --output build/gateway/
+
 # For `make fuzz`.
 SECONDS ?= 60
 SEED ?= 1

@@ -1,18 +1,22 @@
-"""The keys of scenario files as Markdown, from the schema that `lasthop schema` prints.
+"""The keys of files as Markdown, from their schemas.
 
-python docs/reference.py                writes them into docs/scenarios.md
+python docs/reference.py
+    writes those of scenario files into docs/scenarios.md
+lasthopd schema | python docs/reference.py gateway
+    writes those of lasthopd's configuration into docs/gateway.md
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lasthop import _lasthop as engine
-
-PAGE = Path(__file__).resolve().parent / "scenarios.md"
+DOCS = Path(__file__).resolve().parent
+PAGE = DOCS / "scenarios.md"
+GATEWAY = DOCS / "gateway.md"
 BEGIN, END = "<!-- keys:begin -->\n", "<!-- keys:end -->\n"
 
 #: What the page itself explains.
@@ -26,16 +30,23 @@ Schema = dict[str, Any]
 
 def page() -> str:
     """docs/scenarios.md with its keys as they are now."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    from lasthop import _lasthop as engine
+
+    return with_keys(PAGE, json.loads(engine.schema()))
+
+
+def with_keys(path: Path, schema: Schema) -> str:
+    """A page with the keys of a schema."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{keys()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{keys(schema)}\n{END}{after}"
 
 
-def keys() -> str:
-    """A table for every table of a scenario file."""
+def keys(schema: Schema) -> str:
+    """A table for every table of a file."""
     parts = []
     shown: list[Schema] = []
-    found = list(tables("", json.loads(engine.schema())))
+    found = list(tables("", schema))
     # The settings of a box's own TCP are those of a flow.
     outside = [schema for name, schema in found if "]." not in name]
     for name, schema in found:
@@ -143,4 +154,7 @@ def written(value: object) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    if sys.argv[1:] == ["gateway"]:
+        GATEWAY.write_text(with_keys(GATEWAY, json.load(sys.stdin)), encoding="utf-8")
+    else:
+        PAGE.write_text(page(), encoding="utf-8")

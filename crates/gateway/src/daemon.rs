@@ -3,6 +3,7 @@
 use crate::network::Network;
 use crate::peer::{self, PeerError, Way};
 use crate::plane::Plane;
+use crate::{Observation, doctor};
 use base::Seed;
 use host::Middlebox as _;
 use live::inline::{Counts, Inline, Running, Side};
@@ -10,6 +11,7 @@ use live::{Clock, Netlink};
 use middlebox::{Contents, Gateway as PairGateway, Neighbour, Pair, Site, Splitter, Spoofer};
 use scenario::{Gateway, Peer, Work};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use tcp::Config;
 use thiserror::Error;
@@ -20,12 +22,26 @@ pub enum Error {
     /// The system has refused something.
     #[error(transparent)]
     Live(#[from] live::Error),
-    /// The kernel does not forward packets.
-    #[error("the kernel does not forward packets: `sysctl -w {0}=1` lets it")]
-    Forwarding(&'static str),
     /// There is no way to the other gateway.
     #[error(transparent)]
     Peer(#[from] PeerError),
+    /// The machine is not ready.
+    #[error(transparent)]
+    Unfit(#[from] doctor::Unfit),
+    /// Nobody can be answered at this place.
+    #[error("listening at {place}: {source}")]
+    Listening {
+        /// The path or the address.
+        place: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Signals cannot be caught.
+    #[error("catching signals: {0}")]
+    Signals(#[source] io::Error),
+    /// One of its devices is gone.
+    #[error("a device of the gateway was removed")]
+    Removed,
     /// There is no randomness for secrets.
     #[error("no random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -44,12 +60,7 @@ impl Daemon {
     /// # Errors
     /// If the system does not let it; nothing is left changed then.
     pub fn start(gateway: &Gateway) -> Result<Daemon, Error> {
-        for setting in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
-            // Without IPv6 there is no such setting.
-            if live::netlink::sysctl(setting).is_ok_and(|value| value == "0") {
-                return Err(Error::Forwarding(setting));
-            }
-        }
+        doctor::admit(gateway)?;
         let mtu = largest_mtu(gateway)?;
         let (seed, clock) = (Seed(getrandom::u64()?), Clock::start());
         let mut way = None;
@@ -102,6 +113,24 @@ impl Daemon {
             counts
         };
         Ok(self.plane.call(counts)?)
+    }
+
+    /// All counters and gauges, of one moment.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn observe(&self) -> Result<Observation, Error> {
+        let observe = |_, middlebox: &mut Plane, packets: &Counts| {
+            let mut observed = Observation { packets: *packets, ..Observation::default() };
+            middlebox.counts(&mut |name, value| {
+                observed.counters.insert(name, value);
+            });
+            middlebox.gauges(&mut |name, value| {
+                observed.gauges.insert(name, value);
+            });
+            observed
+        };
+        Ok(self.plane.call(observe)?)
     }
 
     /// Ends it. Connections that it carries are lost.

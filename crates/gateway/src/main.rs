@@ -1,30 +1,60 @@
 //! The command `lasthopd`.
 
-use clap::{Parser, Subcommand};
-use gateway::Daemon;
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use gateway::doctor::{self, Severity};
+use gateway::{install, logs};
 use scenario::{Gateway, Source, Style};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracing::{error, info};
+use tracing_subscriber::filter::Targets;
 
 /// A gateway that carries the TCP connections of its users over a bad hop.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(name = "lasthopd", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// How a line of the log looks
+    #[arg(long, global = true, value_enum, default_value_t)]
+    log_format: LogFormat,
+    /// What is logged: error, warn, info, debug or trace; also by part, such as warn,gateway=debug
+    #[arg(long, global = true, value_name = "LEVEL", env = "RUST_LOG", default_value = "info")]
+    log_level: Targets,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum LogFormat {
+    /// Words
+    #[default]
+    Text,
+    /// A JSON object
+    Json,
+}
+
+#[derive(clap::Args)]
+struct Configuration {
+    /// The configuration
+    #[arg(long, value_name = "FILE", default_value = CONFIG)]
+    config: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct Socket {
+    /// The control socket
+    #[arg(long, value_name = "PATH", default_value = gateway::SOCKET)]
+    socket: PathBuf,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Run the gateway until it gets SIGTERM or SIGINT
     Run {
-        /// The configuration
-        #[arg(long, value_name = "FILE", default_value = CONFIG)]
-        config: PathBuf,
+        #[command(flatten)]
+        configuration: Configuration,
+        #[command(flatten)]
+        socket: Socket,
     },
     /// Print the public key of this gateway, for the other one; make the private key if there is none
     Key {
@@ -34,9 +64,50 @@ enum Command {
     },
     /// Say what is wrong with a configuration, and change nothing
     Check {
-        /// The configuration
-        #[arg(long, value_name = "FILE", default_value = CONFIG)]
-        config: PathBuf,
+        #[command(flatten)]
+        configuration: Configuration,
+    },
+    /// Say what is wrong with this machine, with the commands that mend it, and change nothing
+    Doctor {
+        #[command(flatten)]
+        configuration: Configuration,
+        #[command(flatten)]
+        socket: Socket,
+        /// As a list in JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the state of the running gateway
+    Status {
+        #[command(flatten)]
+        socket: Socket,
+        /// As an object in JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the unit for systemd, and a configuration to begin with if there is none
+    Install {
+        /// Below this folder
+        #[arg(long, value_name = "FOLDER", default_value = "/")]
+        root: PathBuf,
+    },
+    /// Remove what `install` has written, except what was changed since then
+    Uninstall {
+        /// Below this folder
+        #[arg(long, value_name = "FOLDER", default_value = "/")]
+        root: PathBuf,
+    },
+    /// Print the JSON Schema of configurations
+    #[command(hide = true)]
+    Schema,
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+    /// Print the completions of a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: Shell,
     },
 }
 
@@ -47,25 +118,75 @@ const KEY: &str = "/etc/lasthop/private.key";
 const CONFIG: &str = "/etc/lasthop/lasthopd.toml";
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
-    let result = match Arguments::parse().command {
-        Command::Run { config } => read(&config).and_then(|gateway| run(&gateway)),
-        Command::Check { config } => read(&config).map(drop),
-        Command::Key { file } => gateway::public_key(&file)
-            .map(|public| println!("{public}"))
-            .map_err(|error| error.to_string()),
+    let arguments = Arguments::parse();
+    let format = match arguments.log_format {
+        LogFormat::Text => logs::Format::Text,
+        LogFormat::Json => logs::Format::Json,
     };
+    let result = logs::start(format, arguments.log_level)
+        .map_err(|error| error.to_string())
+        .and_then(|()| act(arguments.command));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
+            // Of several lines: reports with places are for people.
             eprintln!("{}", message.trim_end());
             ExitCode::FAILURE
         }
     }
 }
 
+fn act(command: Command) -> Result<ExitCode, String> {
+    match command {
+        Command::Run { configuration, socket } => {
+            let gateway = read(&configuration.config)?;
+            gateway::run(&gateway, Some(&socket.socket)).map_err(|error| error.to_string())?;
+        }
+        Command::Key { file } => {
+            let public = gateway::public_key(&file).map_err(|error| error.to_string())?;
+            print(&format!("{public}\n"))?;
+        }
+        Command::Check { configuration } => drop(read(&configuration.config)?),
+        Command::Doctor { configuration, socket, json } => {
+            let gateway = read(&configuration.config)?;
+            return examine(&gateway, &socket.socket, json);
+        }
+        Command::Status { socket, json } => {
+            let path = socket.socket;
+            let status = gateway::status(&path)
+                .map_err(|error| format!("no gateway answers at {}: {error}", path.display()))?;
+            match json {
+                true => print_json(&status)?,
+                false => print(&status.to_string())?,
+            }
+        }
+        Command::Install { root } => {
+            let program = std::env::current_exe().map_err(|error| error.to_string())?;
+            report(install::install(&root, &program))?;
+            print(
+                "next: name the interfaces in the configuration; then lasthopd doctor, systemctl daemon-reload, systemctl enable --now lasthopd\n",
+            )?;
+        }
+        Command::Uninstall { root } => report(install::uninstall(&root))?,
+        Command::Schema => print_json(&Gateway::schema())?,
+        Command::Man => clap_mangen::Man::new(Arguments::command().name("lasthopd"))
+            .section("8")
+            .render(&mut std::io::stdout())
+            .map_err(|error| error.to_string())?,
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Arguments::command(),
+                "lasthopd",
+                &mut std::io::stdout(),
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The configuration in a file, or a report of what is wrong.
-fn read(path: &PathBuf) -> Result<Gateway, String> {
+fn read(path: &Path) -> Result<Gateway, String> {
     let shown = path.display();
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("reading {shown}: {error}"))?;
@@ -73,15 +194,39 @@ fn read(path: &PathBuf) -> Result<Gateway, String> {
     Gateway::read(&Source::new(text, shown.to_string())).map_err(|error| error.render(style))
 }
 
-fn run(gateway: &Gateway) -> Result<(), String> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| error.to_string())?;
-    let daemon = Daemon::start(gateway).map_err(|error| error.to_string())?;
-    info!(lan = ?gateway.lan, wan = gateway.wan, "running");
-    let signal = signals.forever().next();
-    if !daemon.is_running() {
-        error!("a device was removed");
+fn examine(gateway: &Gateway, socket: &Path, json: bool) -> Result<ExitCode, String> {
+    let running = gateway::status(socket).is_ok();
+    let findings = doctor::examine(gateway, running);
+    let is_well = findings.iter().all(|finding| finding.severity < Severity::Error);
+    if json {
+        print_json(&findings)?;
+    } else {
+        let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+        text.push_str(match (is_well, running) {
+            (true, true) => "lasthopd runs, and nothing is wrong\n",
+            (true, false) => "lasthopd can run\n",
+            (false, true) => "lasthopd runs, but something is wrong\n",
+            (false, false) => "lasthopd cannot run\n",
+        });
+        print(&text)?;
     }
-    info!(signal, "ending");
-    daemon.stop();
-    Ok(())
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn report(done: Result<Vec<install::Done>, install::Error>) -> Result<(), String> {
+    let done = done.map_err(|error| error.to_string())?;
+    print(&done.iter().map(|done| format!("{done}\n")).collect::<String>())
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
+    print(&format!("{text}\n"))
+}
+
+fn print(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| error.to_string()),
+    }
 }

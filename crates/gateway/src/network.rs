@@ -8,13 +8,13 @@ use scenario::Gateway;
 use tracing::warn;
 
 /// The names of the devices, by [`Side`].
-const DEVICES: [&str; 2] = ["lh-lan", "lh-wan"];
+pub(crate) const DEVICES: [&str; 2] = ["lh-lan", "lh-wan"];
 
 /// The routing tables of what arrives from a side, by [`Side`].
-const TABLES: [u32; 2] = [201, 202];
+pub(crate) const TABLES: [u32; 2] = [201, 202];
 
 /// The priority of the rules: after those of the local table (0), before that of the main table (32766).
-const PRIORITY: u32 = 100;
+pub(crate) const PRIORITY: u32 = 100;
 
 /// Packets that wait at a device until they are read.
 const QUEUE: u32 = 4096;

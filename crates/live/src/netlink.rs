@@ -5,7 +5,7 @@ mod routes;
 mod rules;
 
 pub use routes::{Network, Route};
-pub use rules::{Family, Rule};
+pub use rules::{AnyRule, Family, Rule};
 
 use crate::Error;
 use crate::error::Doing;
@@ -66,6 +66,14 @@ impl Netlink {
         let mut link = self.numbered(device)?;
         link.header.change_mask = LinkFlags::Up;
         self.set(link, || format!("setting {device} down"))
+    }
+
+    /// Whether a device is up.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn is_up(&self, device: &str) -> Result<bool, Error> {
+        Ok(self.find(device)?.header.flags.contains(LinkFlags::Up))
     }
 
     /// The MTU of a device, bytes.

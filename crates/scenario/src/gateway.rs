@@ -54,6 +54,24 @@ impl Shape for Interfaces {
     }
 }
 
+/// An address and a port.
+#[derive(Clone, Copy, Debug)]
+struct Listening(SocketAddr);
+
+impl Shape for Listening {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Listening> {
+        let address = node.get_ref().as_str().and_then(|text| text.parse().ok());
+        if let Some(address) = address {
+            return Some(Listening(address));
+        }
+        unexpected(node, "an address and a port in quotes, such as \"127.0.0.1:9273\"", problems)
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "title": "address and port", "examples": ["127.0.0.1:9273"] })
+    }
+}
+
 /// The rate of the hop.
 #[derive(Clone, Copy, Debug)]
 struct Hop(HopRate);
@@ -99,15 +117,18 @@ table! {
         connections: Count;
         /// The address and the UDP port of the other gateway (mode `pair`). Without, this one waits for the
         /// other.
-        peer: Spanned<String>;
+        peer: Listening;
         /// The public key of the other gateway (mode `pair`).
         peer_key: Spanned<String>;
         /// The file with the private key of this gateway (mode `pair`).
         key: String = "/etc/lasthop/private.key".to_owned();
         /// The address and the UDP port at which this gateway listens to the other (mode `pair`).
-        listen: Spanned<String>;
+        listen: Listening;
         /// The largest packet of the hop, bytes (mode `pair`). Without, that of its interface.
         mtu: Spanned<Count>;
+        /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
+        /// it should be local. Without, there are none.
+        metrics: Listening;
     }
 }
 
@@ -146,9 +167,20 @@ pub struct Gateway {
     pub work: Work,
     /// The settings of the gateway's own TCP.
     pub tcp: Config,
+    /// Where its metrics are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Gateway {
+    /// Its mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.work {
+            Work::Spoof(_) => Mode::Spoof,
+            Work::Pair(..) => Mode::Pair,
+        }
+    }
+
     /// The name of the hop's other end.
     pub const HOP: &str = "wan";
     /// The UDP port at which gateways listen to each other, by default.
@@ -232,17 +264,7 @@ fn resolve(
                 connections: connections.unwrap_or(default.connections),
                 ..default
             };
-            let mut address = |key: Option<Spanned<String>>| {
-                let key = key?;
-                let parsed = key.get_ref().parse();
-                if parsed.is_err() {
-                    let expected = "expected an address and a port, such as \"192.0.2.1:51995\"";
-                    problems.push(Problem::at(key.span(), expected));
-                }
-                parsed.ok()
-            };
             let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, Gateway::PORT));
-            let (peer, listen) = (address(written.peer), address(written.listen).unwrap_or(any));
             let Some(peer_key) = written.peer_key else {
                 problems.push(Problem {
                     message: "mode \"pair\" needs `peer_key`, the public key of the other gateway"
@@ -254,10 +276,10 @@ fn resolve(
             };
             let mtu = written.mtu.map(|mtu| u32::try_from(mtu.get_ref().0).unwrap_or(u32::MAX));
             let peer = Peer {
-                address: peer,
+                address: written.peer.map(|Listening(address)| address),
                 peer_key: peer_key.into_inner(),
                 key: written.key.into(),
-                listen,
+                listen: written.listen.map_or(any, |Listening(address)| address),
                 mtu,
             };
             Work::Pair(pair, peer)
@@ -268,5 +290,6 @@ fn resolve(
         wan: wan.into_inner(),
         work,
         tcp: tcp?,
+        metrics: written.metrics.map(|Listening(address)| address),
     })
 }

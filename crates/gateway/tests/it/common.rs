@@ -4,6 +4,7 @@ use gateway::Daemon;
 use scenario::{Experiment, Gateway, IpVersion, Scenario, Source, Style};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::thread;
@@ -16,6 +17,12 @@ pub(crate) const GATEWAY: usize = 1;
 pub(crate) const SERVER: usize = 2;
 /// In a world with a pair, the other gateway, behind which the server is.
 pub(crate) const FAR: usize = 3;
+
+/// The interfaces of the gateway's node.
+pub(crate) const INTERFACES: &str = "lan = \"link0\"\nwan = \"link1\"\n";
+
+/// A hop that loses nothing.
+pub(crate) const CLEAN: &str = "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"500 packets\"";
 
 /// A fast LAN, and a hop with these keys.
 fn path(hop: &str) -> String {
@@ -91,13 +98,12 @@ impl World {
 
     /// Starts a gateway with these keys besides its interfaces.
     pub(crate) fn gateway(&self, keys: &str) -> Daemon {
-        self.gateway_at(GATEWAY, &format!("lan = \"link0\"\nwan = \"link1\"\n{keys}\n"))
+        self.gateway_at(GATEWAY, INTERFACES, keys)
     }
 
-    /// Starts a gateway at a node.
-    pub(crate) fn gateway_at(&self, node: usize, configuration: &str) -> Daemon {
-        let gateway = Gateway::read(&Source::new(configuration, "gateway.toml"));
-        let gateway = gateway.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
+    /// Starts a gateway with these interfaces and keys at a node.
+    pub(crate) fn gateway_at(&self, node: usize, interfaces: &str, keys: &str) -> Daemon {
+        let gateway = configuration_at(interfaces, keys);
         self.at(node, || Daemon::start(&gateway)).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -125,6 +131,35 @@ impl World {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
+    }
+}
+
+/// The configuration of the gateway with these keys besides its interfaces.
+pub(crate) fn configuration(keys: &str) -> Gateway {
+    configuration_at(INTERFACES, keys)
+}
+
+/// One with these interfaces.
+fn configuration_at(interfaces: &str, keys: &str) -> Gateway {
+    let text = format!("{interfaces}{keys}\n");
+    let gateway = Gateway::read(&Source::new(text, "gateway.toml"));
+    gateway.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)))
+}
+
+/// A folder that is removed with all that is in it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(label: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("lasthopd-{}-{label}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

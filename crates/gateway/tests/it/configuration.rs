@@ -32,6 +32,35 @@ fn the_settings_are_those_of_a_spoofer_in_a_scenario() {
 }
 
 #[test]
+fn metrics_have_an_address_and_a_port_of_either_family() {
+    for address in ["127.0.0.1:9273", "[::1]:0"] {
+        let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\nmetrics = \"{address}\"")).unwrap();
+        assert_eq!(gateway.metrics, Some(address.parse().unwrap()));
+    }
+    assert_eq!(read("lan = \"a\"\nwan = \"b\"").unwrap().metrics, None);
+}
+
+#[test]
+fn the_book_has_every_key_as_the_schema_describes_it() {
+    let page = include_str!("../../../../docs/gateway.md");
+    let schema = Gateway::schema();
+    let keys = schema["properties"].as_object().unwrap();
+    assert!(keys.contains_key("metrics"));
+    for (key, of) in keys {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{key}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/gateway.md has no key `{key}`"));
+        let meaning = of["description"].as_str().unwrap();
+        assert!(row.contains(meaning), "run: lasthopd schema | python docs/reference.py gateway");
+    }
+}
+
+#[test]
+fn the_example_that_is_installed_is_right() {
+    let gateway = read(include_str!("../../dist/lasthopd.toml")).unwrap();
+    assert_eq!((gateway.lan, gateway.wan.as_str()), (vec!["lan0".to_owned()], "sat0"));
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_place_and_all_of_it_at_once() {
     for (text, expected) in [
         ("wan = \"sat0\"", &["missing key `lan`"][..]),
@@ -44,6 +73,14 @@ fn what_is_wrong_is_named_with_its_place_and_all_of_it_at_once() {
         ("lan = \"a\"\nwan = \"b\"\nmode = \"spoff\"", &["did you mean `spoof`?"]),
         ("lan = \"a\"\nwan = \"b\"\ncache = 0", &["expected bytes, 1 or more"]),
         ("lan = \"a\"\nwan = \"b\"\nconnections = 0", &["expected a whole number, at least 1"]),
+        (
+            "lan = \"a\"\nwan = \"b\"\nmetrics = 9273",
+            &["lasthopd.toml:3:11", "an address and a port"],
+        ),
+        (
+            "lan = \"a\"\nwan = \"b\"\nmetrics = \"localhost\"",
+            &["lasthopd.toml:3:11", "127.0.0.1:9273"],
+        ),
         ("lan = \"a\"\nwan = \"b\"\ntcp = { mss = 0 }", &["lasthopd.toml:3:"]),
         ("lan = \"a\"\nwan = ", &["not valid TOML"]),
     ] {

@@ -1,7 +1,13 @@
 //! The gateway on real packets, in namespaces whose links are emulated.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod common;
 mod configuration;
+mod control;
+mod doctor;
+mod install;
+mod metrics;
 mod pair;
+mod process;
 mod spoof;

@@ -1,6 +1,6 @@
 //! Mode `pair`.
 
-use crate::common::{FAR, GATEWAY, World, alone, exchange};
+use crate::common::{FAR, World, alone, exchange};
 use gateway::Daemon;
 use scenario::IpVersion;
 use std::path::PathBuf;
@@ -51,19 +51,19 @@ impl Pair {
         let (key, public) = (self.near.0.display(), self.far.public());
         let keys = self.keys;
         let configuration = format!(
-            "lan = \"link0\"\nwan = \"link1\"\nmode = \"pair\"\npeer = \"{peer}\"\n\
+            "mode = \"pair\"\npeer = \"{peer}\"\n\
              key = \"{key}\"\npeer_key = \"{public}\"\n{keys}"
         );
-        world.gateway_at(GATEWAY, &configuration)
+        world.gateway(&configuration)
     }
 
     fn far(&self, world: &World) -> Daemon {
         let (key, public, keys) = (self.far.0.display(), self.near.public(), self.keys);
         let configuration = format!(
-            "lan = \"link2\"\nwan = \"link1\"\nmode = \"pair\"\nkey = \"{key}\"\n\
+            "mode = \"pair\"\nkey = \"{key}\"\n\
              peer_key = \"{public}\"\n{keys}"
         );
-        world.gateway_at(FAR, &configuration)
+        world.gateway_at(FAR, "lan = \"link2\"\nwan = \"link1\"\n", &configuration)
     }
 }
 

@@ -122,6 +122,11 @@ impl Netlink {
         routes.collect()
     }
 
+    /// The name of the device by which a route leads.
+    pub(super) fn device_of(&self, route: &RouteMessage) -> Option<String> {
+        interface(route).map(|index| self.device(index).0)
+    }
+
     /// The name and the MTU of a device.
     fn device(&self, index: u32) -> (String, u32) {
         let mut message = LinkMessage::default();

@@ -78,7 +78,76 @@ impl Rule {
     }
 }
 
+/// What there is of a rule of any kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnyRule {
+    /// The packets' version of IP.
+    pub family: Family,
+    /// Rules with lower numbers come first.
+    pub priority: u32,
+    /// The device by which they arrive; `None` for any.
+    pub interface: Option<String>,
+    /// The table that routes them, if one does.
+    pub table: Option<u32>,
+}
+
 impl Netlink {
+    /// All rules.
+    #[must_use]
+    pub fn all_rules(&self) -> Vec<AnyRule> {
+        let of = |family: Family, message: &RuleMessage| {
+            let is_table = message.header.action == RuleAction::ToTable;
+            let mut rule = AnyRule {
+                family,
+                priority: 0,
+                interface: None,
+                table: is_table.then_some(message.header.table.into()),
+            };
+            for attribute in &message.attributes {
+                match attribute {
+                    RuleAttribute::Priority(priority) => rule.priority = *priority,
+                    RuleAttribute::Iifname(interface) => rule.interface = Some(interface.clone()),
+                    RuleAttribute::Table(table) => rule.table = is_table.then_some(*table),
+                    _ => {}
+                }
+            }
+            rule
+        };
+        self.rule_messages(of)
+    }
+
+    fn rule_messages<T>(&self, of: impl Fn(Family, &RuleMessage) -> T) -> Vec<T> {
+        let mut rules = Vec::new();
+        for family in Family::ALL {
+            let mut all = RuleMessage::default();
+            all.header.family = family.number();
+            let found = self.requests.dump(RouteNetlinkMessage::GetRule(all)).unwrap_or_default();
+            rules.extend(found.into_iter().filter_map(|message| match message {
+                RouteNetlinkMessage::NewRule(message) => Some(of(family, &message)),
+                _ => None,
+            }));
+        }
+        rules
+    }
+
+    /// The routes of a table: their versions of IP, and the devices by which they lead, if by any.
+    #[must_use]
+    pub fn table(&self, table: u32) -> Vec<(Family, Option<String>)> {
+        let mut found = Vec::new();
+        for family in Family::ALL {
+            for route in self.routes(family.number()) {
+                let number = route.attributes.iter().find_map(|attribute| match attribute {
+                    RouteAttribute::Table(number) => Some(*number),
+                    _ => None,
+                });
+                if number.unwrap_or_else(|| route.header.table.into()) == table {
+                    found.push((family, self.device_of(&route)));
+                }
+            }
+        }
+        found
+    }
+
     /// Adds a rule, unless it is there.
     ///
     /// # Errors
@@ -105,16 +174,7 @@ impl Netlink {
     /// The rules for packets that arrive by some device.
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
-        let of = |family: Family| {
-            let mut all = RuleMessage::default();
-            all.header.family = family.number();
-            let found = self.requests.dump(RouteNetlinkMessage::GetRule(all)).unwrap_or_default();
-            found.into_iter().filter_map(move |message| match message {
-                RouteNetlinkMessage::NewRule(message) => Rule::of(family, &message),
-                _ => None,
-            })
-        };
-        Family::ALL.into_iter().flat_map(of).collect()
+        self.rule_messages(Rule::of).into_iter().flatten().collect()
     }
 
     /// Routes all packets that a table decides about by a device.

@@ -1,0 +1,127 @@
+//! What would keep a gateway from its work, and the commands that mend it.
+//!
+//! `lasthopd doctor` shows all that is found, and `lasthopd run` refuses to start on what is an error here.
+
+mod firewall;
+mod system;
+
+use live::Netlink;
+use scenario::Gateway;
+use serde::Serialize;
+use std::fmt;
+use thiserror::Error;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// It is as it should be.
+    Fine,
+    /// It works, but could be better.
+    Advice,
+    /// The gateway does not start, or does not carry packets.
+    Error,
+}
+
+/// What was found about one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was looked at.
+    pub about: String,
+    /// What was found.
+    pub message: String,
+    /// The command that mends it.
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    fn fine(about: impl Into<String>, message: impl Into<String>) -> Finding {
+        Finding::new(Severity::Fine, about, message, None)
+    }
+
+    fn advice(
+        about: impl Into<String>,
+        message: impl Into<String>,
+        mend: Option<String>,
+    ) -> Finding {
+        Finding::new(Severity::Advice, about, message, mend)
+    }
+
+    fn error(
+        about: impl Into<String>,
+        message: impl Into<String>,
+        mend: Option<String>,
+    ) -> Finding {
+        Finding::new(Severity::Error, about, message, mend)
+    }
+
+    fn new(
+        severity: Severity,
+        about: impl Into<String>,
+        message: impl Into<String>,
+        mend: Option<String>,
+    ) -> Finding {
+        Finding { severity, about: about.into(), message: message.into(), mend }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.severity {
+            Severity::Fine => "fine",
+            Severity::Advice => "advice",
+            Severity::Error => "error",
+        };
+        write!(f, "{word:<7} {}: {}", self.about, self.message)?;
+        match &self.mend {
+            Some(mend) => write!(f, "\n        mend: {mend}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is an error, and so keeps a gateway from starting.
+#[derive(Debug, Error)]
+#[error("{}", .0.iter().map(Finding::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Unfit(pub Vec<Finding>);
+
+/// The interfaces of a gateway, those of the LAN first.
+fn interfaces(gateway: &Gateway) -> impl Iterator<Item = &String> {
+    gateway.lan.iter().chain([&gateway.wan])
+}
+
+/// Looks at the machine, in the network namespace of the calling thread, and changes nothing. With
+/// `running`, this gateway runs already, and what it has taken is its own.
+#[must_use]
+pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
+    let mut findings = system::permissions();
+    findings.extend(system::forwarding());
+    match Netlink::open() {
+        Ok(netlink) => {
+            findings.extend(system::links(&netlink, gateway));
+            findings.extend(system::reverse_paths());
+            findings.extend(system::rules(&netlink, gateway));
+            if !running {
+                findings.extend(system::taken(&netlink));
+            }
+        }
+        Err(error) => findings.push(Finding::error("netlink", error.to_string(), None)),
+    }
+    if !running {
+        findings.extend(system::metrics(gateway));
+    }
+    findings.extend(firewall::examine(gateway));
+    findings
+}
+
+/// Refuses what `examine` calls an error.
+///
+/// # Errors
+/// All of it.
+pub(crate) fn admit(gateway: &Gateway) -> Result<(), Unfit> {
+    let mut findings = examine(gateway, false);
+    findings.retain(|finding| finding.severity == Severity::Error);
+    if findings.is_empty() { Ok(()) } else { Err(Unfit(findings)) }
+}

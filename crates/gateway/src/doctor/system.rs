@@ -1,0 +1,201 @@
+//! The kernel's settings, devices, rules and routes.
+
+use super::{Finding, interfaces};
+use crate::network::{DEVICES, PRIORITY, TABLES};
+use live::Netlink;
+use live::netlink::{AnyRule, Family, sysctl};
+use rustix::thread::CapabilitySet;
+use scenario::Gateway;
+use std::net::TcpListener;
+
+/// Where TUN devices come from.
+const TUN: &str = "/dev/net/tun";
+
+/// The smallest MTU of IPv6, bytes (RFC 8200 §5).
+const IPV6_MTU: u32 = 1280;
+
+pub(super) fn permissions() -> Vec<Finding> {
+    let able = rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::NET_ADMIN));
+    let capability = match able {
+        true => Finding::fine("CAP_NET_ADMIN", "the process has it"),
+        false => Finding::error(
+            "CAP_NET_ADMIN",
+            "the process may not change the network",
+            Some("run it as root, or as the service: systemctl start lasthopd".to_owned()),
+        ),
+    };
+    let opened = std::fs::OpenOptions::new().read(true).write(true).open(TUN);
+    let device = match opened {
+        Ok(_) => Finding::fine(TUN, "can be opened"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Finding::error(TUN, "does not exist", Some("modprobe tun".to_owned()))
+        }
+        Err(error) => {
+            // As udev makes it: the capability decides.
+            let mend = format!("chmod 0666 {TUN}");
+            Finding::error(TUN, format!("cannot be opened: {error}"), Some(mend))
+        }
+    };
+    vec![capability, device]
+}
+
+pub(super) fn forwarding() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for setting in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
+        findings.push(match sysctl(setting).as_deref() {
+            Ok("0") => Finding::error(
+                "forwarding",
+                format!("the kernel does not forward packets: {setting} is 0"),
+                Some(format!("sysctl -w {setting}=1")),
+            ),
+            Ok(value) => Finding::fine("forwarding", format!("{setting} is {value}")),
+            // Without IPv6 there is no such setting.
+            Err(_) => Finding::fine("forwarding", format!("there is no {setting}")),
+        });
+    }
+    findings
+}
+
+pub(super) fn links(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut lan_mtu = 0;
+    for name in interfaces(gateway) {
+        let about = format!("interface {name}");
+        let (up, mtu) = match (netlink.is_up(name), netlink.mtu(name)) {
+            (Ok(up), Ok(mtu)) => (up, mtu),
+            (Err(error), _) | (_, Err(error)) => {
+                let mend = "ip link shows those that there are".to_owned();
+                findings.push(Finding::error(about, error.to_string(), Some(mend)));
+                continue;
+            }
+        };
+        if !up {
+            let mend = format!("ip link set dev {name} up");
+            findings.push(Finding::error(&about, "is down", Some(mend)));
+        } else if mtu < IPV6_MTU {
+            let message = format!("its MTU of {mtu} bytes is too small for IPv6");
+            let mend = format!("ip link set dev {name} mtu {IPV6_MTU}");
+            findings.push(Finding::advice(&about, message, Some(mend)));
+        } else {
+            findings.push(Finding::fine(&about, format!("is up, MTU {mtu} bytes")));
+        }
+        if *name != gateway.wan {
+            lan_mtu = mtu.max(lan_mtu);
+        } else if mtu < lan_mtu {
+            let message = format!(
+                "its MTU of {mtu} bytes is below the LAN's {lan_mtu}: ends that do not know it send too long packets"
+            );
+            let mend = "nft add table inet lasthop; \
+                        nft add chain inet lasthop mss '{ type filter hook forward priority mangle; }'; \
+                        nft add rule inet lasthop mss tcp flags syn tcp option maxseg size set rt mtu";
+            findings.push(Finding::advice(&about, message, Some(mend.to_owned())));
+        }
+    }
+    findings
+}
+
+/// The kernel takes the larger of the setting of all devices and that of a device, and the gateway sets that of
+/// its own devices to 0. Strict filtering asks for the route back as if a packet came by the interface by which
+/// this one leaves. For packets between the LAN and the hop, the gateway's own rules give the device by which
+/// they came; for those between two interfaces of the LAN they do not.
+pub(super) fn reverse_paths() -> Option<Finding> {
+    let setting = "net.ipv4.conf.all.rp_filter";
+    // Without IPv4 there is none.
+    let value = sysctl(setting).ok()?;
+    if value != "1" {
+        return Some(Finding::fine("rp_filter", format!("{setting} is {value}, not strict")));
+    }
+    let message = format!(
+        "{setting} is 1 (strict): connections over the hop pass, but the kernel may drop packets between two \
+         interfaces of the LAN"
+    );
+    Some(Finding::advice("rp_filter", message, Some(format!("sysctl -w {setting}=2"))))
+}
+
+/// Rules that come before the gateway's own.
+pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for rule in netlink.all_rules() {
+        let AnyRule { family, priority, interface, table } = &rule;
+        // That of the local table, or one that comes later.
+        if *priority == 0 || *priority > PRIORITY {
+            continue;
+        }
+        let command = match family {
+            Family::V4 => "ip",
+            Family::V6 => "ip -6",
+        };
+        let shown = format!("{command} rule with priority {priority}");
+        match interface {
+            Some(name) if interfaces(gateway).any(|ours| ours == name) => {
+                let ours = *priority == PRIORITY && table.is_some_and(|of| TABLES.contains(&of));
+                if !ours {
+                    let message =
+                        format!("an {shown} takes what arrives by {name} before the gateway");
+                    let mend = format!("{command} rule del priority {priority} iif {name}");
+                    findings.push(Finding::error("rules", message, Some(mend)));
+                }
+            }
+            Some(_) => {}
+            None if *priority < PRIORITY => {
+                let message = format!(
+                    "an {shown} may take packets before the gateway: those pass as they are, if it has a route"
+                );
+                let mend = format!(
+                    "{command} rule shows it; a priority above {PRIORITY} is out of the way"
+                );
+                findings.push(Finding::advice("rules", message, Some(mend)));
+            }
+            None => {}
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::fine("rules", "none in the way"));
+    }
+    findings
+}
+
+/// Devices and tables that the gateway needs for itself.
+pub(super) fn taken(netlink: &Netlink) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for name in DEVICES {
+        if netlink.index(name).is_ok() {
+            let message = "exists: another lasthopd runs here, or somebody else has made it";
+            let mend = format!("systemctl stop lasthopd, or ip link delete {name}");
+            findings.push(Finding::error(format!("device {name}"), message, Some(mend)));
+        }
+    }
+    for table in TABLES {
+        let mut families = Vec::new();
+        for (family, device) in netlink.table(table) {
+            // Those of another gateway, whose devices are named above.
+            let ours = device.is_some_and(|name| DEVICES.contains(&name.as_str()));
+            if !ours && !families.contains(&family) {
+                families.push(family);
+            }
+        }
+        for family in families {
+            let command = if family == Family::V4 { "ip" } else { "ip -6" };
+            let message = "has routes of somebody else";
+            let mend = format!("{command} route flush table {table}");
+            findings.push(Finding::error(format!("routing table {table}"), message, Some(mend)));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::fine("devices and routing tables", "free"));
+    }
+    findings
+}
+
+pub(super) fn metrics(gateway: &Gateway) -> Option<Finding> {
+    let address = gateway.metrics?;
+    let about = format!("metrics at {address}");
+    Some(match TcpListener::bind(address) {
+        Ok(_) => Finding::fine(about, "the address is free"),
+        Err(error) => {
+            let mend = format!("ss -ltnp 'sport = :{}' shows who has it", address.port());
+            Finding::error(about, error.to_string(), Some(mend))
+        }
+    })
+}

@@ -1,0 +1,162 @@
+//! What is found wrong, and that a gateway does not start on it.
+
+use crate::common::{CLEAN, GATEWAY, World, alone, configuration, exchange};
+use gateway::Daemon;
+use gateway::doctor::{Finding, Severity, examine};
+use live::netlink::{Family, Rule, set_sysctl};
+use live::{Netlink, Offload, Tun};
+use scenario::IpVersion;
+use std::net::TcpListener;
+use std::process::Command;
+
+/// What is found at the gateway's node, without what is fine.
+fn found(world: &World, keys: &str, running: bool) -> Vec<Finding> {
+    let gateway = configuration(keys);
+    let mut findings = world.at(GATEWAY, || examine(&gateway, running));
+    findings.retain(|finding| finding.severity != Severity::Fine);
+    findings
+}
+
+/// A gateway does not start, and says what the examination says.
+fn refused(world: &World, keys: &str, about: &str, mend: &str) {
+    let findings = found(world, keys, false);
+    let finding = findings.iter().find(|finding| finding.about == about);
+    let finding = finding.unwrap_or_else(|| panic!("nothing about {about}: {findings:?}"));
+    assert_eq!(finding.severity, Severity::Error);
+    assert_eq!(finding.mend.as_deref(), Some(mend));
+    let gateway = configuration(keys);
+    let error = world.at(GATEWAY, || Daemon::start(&gateway)).err().unwrap().to_string();
+    assert!(error.contains(&finding.to_string()), "{error}");
+}
+
+#[test]
+fn a_node_that_can_be_a_gateway_has_no_findings() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "well") else { return };
+        assert_eq!(found(&world, "", false), []);
+        let daemon = world.gateway("");
+        assert_eq!(found(&world, "", true), []);
+        // Without a word that it runs, its devices are somebody else's.
+        assert_eq!(found(&world, "", false).len(), 2);
+        daemon.stop();
+    });
+}
+
+#[test]
+fn settings_that_stop_packets_are_errors_with_their_commands() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "settings") else { return };
+        let set = |name: &str, value: &str| world.at(GATEWAY, || set_sysctl(name, value)).unwrap();
+        set("net.ipv4.ip_forward", "0");
+        refused(&world, "", "forwarding", "sysctl -w net.ipv4.ip_forward=1");
+        set("net.ipv4.ip_forward", "1");
+        set("net.ipv6.conf.all.forwarding", "0");
+        refused(&world, "", "forwarding", "sysctl -w net.ipv6.conf.all.forwarding=1");
+    });
+}
+
+#[test]
+fn no_reverse_path_filter_stops_connections_over_the_hop() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "filter") else { return };
+        let set = |name: &str, value: &str| world.at(GATEWAY, || set_sysctl(name, value)).unwrap();
+        for [all, interfaces] in [["2", "0"], ["0", "1"], ["1", "1"]] {
+            set("net.ipv4.conf.all.rp_filter", all);
+            set("net.ipv4.conf.link0.rp_filter", interfaces);
+            set("net.ipv4.conf.link1.rp_filter", interfaces);
+            let findings = found(&world, "", false);
+            let advised = findings.iter().map(|finding| (finding.severity, finding.about.as_str()));
+            let strict = (all == "1").then_some((Severity::Advice, "rp_filter"));
+            assert!(advised.eq(strict), "{findings:?}");
+            let daemon = world.gateway("");
+            exchange(&world, IpVersion::V4, [100_000, 100_000]);
+            assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
+            daemon.stop();
+        }
+    });
+}
+
+#[test]
+fn interfaces_are_there_and_up() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "links") else { return };
+        world.at(GATEWAY, || Netlink::open().unwrap().set_down("link0").unwrap());
+        refused(&world, "", "interface link0", "ip link set dev link0 up");
+        world.at(GATEWAY, || Netlink::open().unwrap().set_up("link0").unwrap());
+        let missing = configuration("").wan.replace("link1", "link9");
+        let gateway = scenario::Gateway { wan: missing, ..configuration("") };
+        let findings = world.at(GATEWAY, || examine(&gateway, false));
+        let finding = findings.iter().find(|finding| finding.about == "interface link9").unwrap();
+        assert_eq!(finding.severity, Severity::Error);
+    });
+}
+
+#[test]
+fn rules_routes_devices_and_ports_of_somebody_else_are_found() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "taken") else { return };
+        let rule = |priority, table| Rule {
+            family: Family::V6,
+            priority,
+            interface: "link0".to_owned(),
+            table,
+        };
+        let netlink = world.at(GATEWAY, || Netlink::open().unwrap());
+        for other in [rule(50, 254), rule(100, 77)] {
+            netlink.add_rule(&other).unwrap();
+            let mend = format!("ip -6 rule del priority {} iif link0", other.priority);
+            refused(&world, "", "rules", &mend);
+            netlink.remove_rule(&other).unwrap();
+        }
+        // One that a gateway has left behind, and one that comes later.
+        for harmless in [rule(100, 201), rule(101, 77)] {
+            netlink.add_rule(&harmless).unwrap();
+            assert_eq!(found(&world, "", false), []);
+            netlink.remove_rule(&harmless).unwrap();
+        }
+        let tun = world.at(GATEWAY, || Tun::open("lh-wan", Offload::None, 1500).unwrap());
+        refused(&world, "", "device lh-wan", "systemctl stop lasthopd, or ip link delete lh-wan");
+        drop(tun);
+        netlink.add_default_route(Family::V4, "link1", 202).unwrap();
+        refused(&world, "", "routing table 202", "ip route flush table 202");
+        world.at(GATEWAY, || {
+            let status = Command::new("ip").args(["route", "flush", "table", "202"]).status();
+            assert!(status.unwrap().success());
+            netlink.set_up("lo").unwrap();
+            let _taken = TcpListener::bind("127.0.0.1:9273").unwrap();
+            let findings = examine(&configuration("metrics = \"127.0.0.1:9273\""), false);
+            let about = |finding: &&Finding| finding.about == "metrics at 127.0.0.1:9273";
+            assert_eq!(findings.iter().find(about).unwrap().severity, Severity::Error);
+        });
+        assert_eq!(found(&world, "metrics = \"127.0.0.1:9273\"", false), []);
+    });
+}
+
+#[test]
+fn what_the_doctor_advises_about_translated_addresses_can_be_done() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "nat") else { return };
+        let shell = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        if Command::new("nft").arg("--version").output().is_err() {
+            return;
+        }
+        assert_eq!(found(&world, "", false), []);
+        shell(
+            "nft add table ip nat && \
+             nft add chain ip nat post '{ type nat hook postrouting priority srcnat; }' && \
+             nft add rule ip nat post oifname link1 masquerade",
+        );
+        let findings = found(&world, "", false);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!(findings[0].severity, Severity::Advice);
+        shell(findings[0].mend.as_deref().unwrap());
+        assert_eq!(found(&world, "", false), []);
+        let daemon = world.gateway("");
+        exchange(&world, IpVersion::V4, [1_000_000, 1_000_000]);
+        assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
+        daemon.stop();
+    });
+}

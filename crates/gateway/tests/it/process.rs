@@ -1,0 +1,141 @@
+//! The program as a service.
+
+use crate::common::{CLEAN, Folder, GATEWAY, INTERFACES, World, alone, exchange};
+use live::Netlink;
+use rustix::process::{Pid, Signal, kill_process};
+use scenario::IpVersion;
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+/// A program that is ended with this.
+struct Running {
+    child: Child,
+    folder: Folder,
+    notes: UnixDatagram,
+}
+
+impl Running {
+    fn start(world: &World, label: &str) -> Running {
+        let folder = Folder::new(label);
+        fs::write(folder.0.join("lasthopd.toml"), INTERFACES).unwrap();
+        let notes = UnixDatagram::bind(folder.0.join("notify")).unwrap();
+        notes.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let log = fs::File::create(folder.0.join("log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
+        command
+            .args(["run", "--log-format", "json"])
+            .arg("--config")
+            .arg(folder.0.join("lasthopd.toml"))
+            .arg("--socket")
+            .arg(folder.0.join("socket"))
+            .env("NOTIFY_SOCKET", folder.0.join("notify"))
+            .env_remove("RUST_LOG")
+            .stderr(log);
+        let child = world.at(GATEWAY, || command.spawn()).unwrap();
+        Running { child, folder, notes }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.0.join(name)
+    }
+
+    /// Waits until the service manager is told this.
+    fn told(&self, what: &str) {
+        let mut buffer = [0; 500];
+        loop {
+            let len = self.notes.recv(&mut buffer).unwrap_or_else(|error| {
+                panic!("{what}: {error}\n{}", fs::read_to_string(self.path("log")).unwrap())
+            });
+            if String::from_utf8_lossy(&buffer[..len]).lines().any(|line| line == what) {
+                return;
+            }
+        }
+    }
+
+    fn call(&self, world: &World, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
+        command.args(arguments).arg("--socket").arg(self.path("socket")).stdin(Stdio::null());
+        world.at(GATEWAY, || command.output()).unwrap()
+    }
+
+    /// Waits for its end, and returns the messages of its log.
+    fn ended(mut self) -> (ExitStatus, Vec<String>) {
+        let status = self.child.wait().unwrap();
+        let log = fs::read_to_string(self.path("log")).unwrap();
+        let message = |line: &str| {
+            let event: serde_json::Value =
+                serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            event["message"].as_str().unwrap().to_owned()
+        };
+        // Reports for people end it.
+        let events = log.lines().take_while(|line| line.starts_with('{'));
+        (status, events.map(message).collect())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_service_manager_hears_of_its_life_and_sigterm_ends_it() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "process") else { return };
+        let running = Running::start(&world, "process");
+        running.told("READY=1");
+        running.told("WATCHDOG=1");
+        running.told("WATCHDOG=1");
+        exchange(&world, IpVersion::V4, [100_000, 100_000]);
+        let status = running.call(&world, &["status", "--json"]);
+        let state: gateway::Status = serde_json::from_slice(&status.stdout).unwrap();
+        assert_eq!(state.pid, running.child.id());
+        assert_eq!(state.counters["split connections"], 1);
+        let config = running.path("lasthopd.toml");
+        let doctor = running.call(&world, &["doctor", "--config", config.to_str().unwrap()]);
+        let text = String::from_utf8_lossy(&doctor.stdout);
+        assert!(doctor.status.success() && text.contains("lasthopd runs"), "{text}");
+        let pid = Pid::from_child(&running.child);
+        kill_process(pid, Signal::TERM).unwrap();
+        running.told("STOPPING=1");
+        let (status, messages) = running.ended();
+        assert!(status.success());
+        assert_eq!(messages, ["running", "ending"]);
+        assert!(world.at(GATEWAY, || Netlink::open().unwrap().rules()).is_empty());
+    });
+}
+
+#[test]
+fn a_device_that_is_removed_ends_it_with_an_error() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "removed") else { return };
+        let running = Running::start(&world, "removed");
+        running.told("READY=1");
+        world.at(GATEWAY, || {
+            let removed = Command::new("ip").args(["link", "delete", "lh-wan"]).status();
+            assert!(removed.unwrap().success());
+        });
+        let (status, messages) = running.ended();
+        assert_eq!(status.code(), Some(1));
+        assert_eq!(messages, ["running", "a device was removed"]);
+        // Packets pass without it.
+        exchange(&world, IpVersion::V6, [100_000, 100_000]);
+        assert!(world.at(GATEWAY, || Netlink::open().unwrap().rules()).is_empty());
+    });
+}
+
+#[test]
+fn without_a_gateway_status_says_so() {
+    let output = Command::new(env!("CARGO_BIN_EXE_lasthopd"))
+        .args(["status", "--socket", "/nowhere/socket"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("no gateway answers at /nowhere/socket"), "{text}");
+}

@@ -1,9 +1,9 @@
 """What a gateway costs the machine: a fast network of veth devices, without an emulator.
 
 Throughput and CPU time of one and of a hundred flows (iperf3), connections per second and the time
-of a request (ab, with HAProxy as the web server), the memory of 10,000 idle connections (fewer where
-a process may not open enough files). CPU time is that of the whole machine (/proc/stat), with both
-ends, so nothing else may run on it.
+of a request (ab, with HAProxy as the web server), the memory of 10,000 idle connections (fewer
+where a process may not open enough files). CPU time is that of the whole machine (/proc/stat), with
+both ends, so nothing else may run on it.
 """
 
 from __future__ import annotations

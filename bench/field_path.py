@@ -211,7 +211,7 @@ def set_congestion(process: int, congestion: str) -> None:
     listeners = 0
     try:
         for file in Path(f"/proc/{process}/fd").iterdir():
-            if not os.readlink(file).startswith("socket:"):
+            if not str(file.readlink()).startswith("socket:"):
                 continue
             copy = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, number, int(file.name), 0)
             if copy < 0:

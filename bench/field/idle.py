@@ -52,9 +52,11 @@ async def hold(address: str, port: int, count: int) -> None:
 
 def main() -> None:
     """Runs until it is ended."""
-    what, address, *numbers = sys.argv[1:]
-    run = {"serve": serve, "hold": hold}[what]
-    asyncio.run(run(address, *map(int, numbers)))
+    what, address, port, *count = sys.argv[1:]
+    if what == "serve":
+        asyncio.run(serve(address, int(port)))
+    else:
+        asyncio.run(hold(address, int(port), int(count[0])))
 
 
 if __name__ == "__main__":

@@ -121,7 +121,9 @@ def versions(programs: Mapping[str, Path]) -> record.Row:
     for name, option in (("haproxy", "-v"), ("pepsal", "-V")):
         if name in programs:
             done = subprocess.run([programs[name], option], capture_output=True, text=True)
-            found[name] = (done.stdout + done.stderr).strip().splitlines()[0]
+            first = (done.stdout + done.stderr).strip().splitlines()[0]
+            # HAProxy adds its date and address.
+            found[name] = " ".join(first.split()[:3])
     return found
 
 

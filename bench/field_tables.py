@@ -70,7 +70,7 @@ def hops(result: Result) -> str:
     ]
     runs, void = (sum(row[name] for row in rows) for name in ("runs", "void"))
     wrong = sum(not row["ok"] for row in rows)
-    about = f"*{result['repeats']} runs of each in turn, {result['seconds']:g} s of a download. "
+    about = f"*Runs of each, in turn: {result['repeats']}; a download has {result['seconds']:g} s. "
     about += f"Of {runs} runs, the machine was too busy in {void}. Wrong bytes in {wrong} cases. "
     return "\n\n".join([*parts, f"{about}{versions(result)}*"])
 
@@ -83,7 +83,7 @@ def machine(result: Result) -> str:
     for key, (words, digits) in MACHINE.items():
         cells = [shown(row[key], digits) if key in row else "" for row in rows]
         lines.append(f"| {words} | " + " | ".join(cells) + " |")
-    about = f"*{result['repeats']} runs of each in turn. {versions(result)}*"
+    about = f"*Runs of each, in turn: {result['repeats']}. {versions(result)}*"
     return "\n".join([*lines, "", about])
 
 

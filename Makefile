@@ -57,8 +57,12 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 	$(BIN)/python -m pytest -m soak
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay
-interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next five
+.PHONY: field
+field: setup ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
+	@$(BIN)/python bench/field.py
+
+.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field
+interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
 throughput: setup ## Our stack's throughput beside the kernel's
@@ -75,6 +79,9 @@ beside: setup ## Seven transfers by our sender and by the kernel's
 
 spoofing: setup ## Downloads between two kernels with a spoofer on their path, as tshark sees them
 	$(BIN)/python bench/spoofing.py
+
+bench-field: setup ## lasthopd beside the kernel, PEPsal and HAProxy (FULL=1: every hop, some hours)
+	$(BIN)/python bench/field_matrix.py $(PARTS)
 
 relay: setup ## The CPU time and memory of split connections
 	$(BIN)/python bench/relay.py

@@ -1,4 +1,5 @@
-//! The network of a scenario, for as long as standard input is open: `network FILE [SEED]`.
+//! The network of a scenario, for as long as standard input is open: `network FILE [SEED] [KEY=VALUE]...`.
+//! Values of keys, such as `links.0.delay`, are JSON, and replace those of the file.
 //!
 //! It prints a line of JSON when the network is there, with the namespace and the addresses (IPv4,
 //! IPv6) of each node, and another in the end: what the boxes counted, and why the run is void if it
@@ -17,7 +18,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = arguments.next().ok_or("expected the file of a scenario, and perhaps a seed")?;
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     let text = std::fs::read_to_string(&file)?;
-    let source = Source::new(&text, &file);
+    let mut source = Source::new(&text, &file);
+    for setting in arguments {
+        let (key, value) = setting.split_once('=').ok_or("expected KEY=VALUE")?;
+        let put = source.put(key, &serde_json::from_str(value)?);
+        put.map_err(|error| error.render(Style::Plain))?;
+    }
     let scenario = Experiment::read(&source).and_then(|experiment| experiment.testbed_scenario());
     let scenario = scenario.map_err(|error| error.render(Style::Plain))?;
     let emulation = testbed::Emulation::start(&scenario, seed, "network")?;

@@ -1,0 +1,229 @@
+"""What a gateway costs the machine: a fast network of veth devices, without an emulator.
+
+Throughput and CPU time of one and of a hundred flows (iperf3), connections per second and the time
+of a request (ab, with HAProxy as the web server), the memory of 10,000 idle connections (fewer
+where a process may not open enough files). CPU time is that of the whole machine (/proc/stat), with
+both ends, so nothing else may run on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import field_path as field
+import record
+from field_path import Candidate
+
+CANDIDATES = tuple(Candidate(name, kind) for kind, name in field.KINDS.items())
+SECONDS = 4
+FLOWS = (1, 100)
+CROWD = 10_000
+#: Connections of a request each, so many at a time; requests on one connection.
+REQUESTS, AT_ONCE, SERIAL = 10_000, 64, 3_000
+#: Seconds that a program may take besides.
+PATIENCE = 60
+IPERF = 5201
+LAN, WAN = "10.66.1", "10.66.2"
+SERVER = f"{LAN}.2"
+WEB = f"""
+global
+    maxconn 2000
+defaults
+    mode http
+    timeout connect 30s
+    timeout client 1h
+    timeout server 1h
+frontend web
+    bind {SERVER}:{field.PORT}
+    http-request return status 200 content-type text/plain string "{"x" * 100}"
+"""
+
+
+@contextlib.contextmanager
+def lan() -> Iterator[dict[str, str]]:
+    """The namespaces of server, gateway and user, with veth devices between them."""
+    names = {what: f"field-{os.getpid()}-{what}" for what in ("server", "gateway", "user")}
+    try:
+        for name in names.values():
+            subprocess.run(["ip", "netns", "add", name], check=True)
+            field.call(name, "ip", "link", "set", "lo", "up")
+            field.sysctl(
+                name,
+                tcp_no_metrics_save=1,
+                tcp_max_syn_backlog=65_535,
+                ip_local_port_range="1024 65000",
+                tcp_tw_reuse=1,
+                ip_forward=int(name == names["gateway"]),
+            )
+            call = ["sysctl", "-qw", "net.core.somaxconn=65535"]
+            call += ["net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"]
+            if name == names["gateway"]:
+                call.append("net.ipv6.conf.all.forwarding=1")
+            field.call(name, *call)
+        for device, net, end in (("lan", LAN, "server"), ("wan", WAN, "user")):
+            gateway = names["gateway"]
+            peer = ["peer", "name", device, "netns", names[end]]
+            field.call(gateway, "ip", "link", "add", device, "type", "veth", *peer)
+            for name, address in ((gateway, f"{net}.1"), (names[end], f"{net}.2")):
+                field.call(name, "ip", "address", "add", f"{address}/24", "dev", device)
+                field.call(name, "ip", "link", "set", device, "up")
+            field.call(names[end], "ip", "route", "add", "default", "via", f"{net}.1")
+        yield names
+    finally:
+        for name in names.values():
+            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
+
+
+def busy_s() -> float:
+    """The CPU time that the machine has spent, seconds."""
+    words = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    user, nice, system, _, _, irq, softirq = map(int, words[:7])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def throughput(names: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    """Gb/s, and CPU seconds per GB, of some flows from the server to the user."""
+    server = field.inside(names["server"], "iperf3", "-s", "--forceflush")
+    with field.running(server, lambda printed: "listening" in printed):
+        for flows in FLOWS:
+            words = ["iperf3", "-c", SERVER, "-R", "-J", "-C", "cubic", "-t", SECONDS, "-P", flows]
+            start, before = time.monotonic(), busy_s()
+            done = subprocess.run(
+                field.inside(names["user"], *words),
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+            spent, seconds = busy_s() - before, time.monotonic() - start
+            found = json.loads(done.stdout)
+            if "error" in found:
+                raise field.Problem(f"iperf3: {found['error']}")
+            received = found["end"]["sum_received"]
+            yield f"gbps_{flows}", received["bits_per_second"] / 1e9
+            yield f"cpu_s_per_gb_{flows}", spent / (received["bytes"] / 1e9)
+            yield f"cores_busy_{flows}", spent / seconds
+
+
+def bench(names: Mapping[str, str], *options: object) -> tuple[float, dict[int, float]]:
+    """Requests per second, and their time by the percentage that is faster, milliseconds."""
+    with tempfile.NamedTemporaryFile("r") as table:
+        words = ["ab", "-q", "-e", table.name, *options, f"http://{SERVER}:{field.PORT}/"]
+        done = subprocess.run(
+            field.inside(names["user"], *words), capture_output=True, text=True, timeout=PATIENCE
+        )
+        if done.returncode:
+            raise field.Problem(f"ab: {done.stderr.strip()}")
+        rows = list(csv.reader(table))[1:]
+    failed = re.search(r"Failed requests: +(\d+)", done.stdout)
+    rate = re.search(r"Requests per second: +([\d.]+)", done.stdout)
+    if not failed or not rate or int(failed[1]):
+        raise field.Problem(f"ab: requests have failed: {done.stdout}")
+    return float(rate[1]), {int(percent): float(ms) for percent, ms in rows}
+
+
+def requests(names: Mapping[str, str], haproxy: Path) -> Iterator[tuple[str, float]]:
+    """Connections per second, and the time of a request on a connection that persists."""
+    with tempfile.NamedTemporaryFile("w", suffix=".cfg") as config:
+        config.write(WEB)
+        config.flush()
+        words = field.inside(names["server"], haproxy, "-db", "-q", "-f", config.name)
+        ready = lambda _: field.listens(names["server"], field.PORT)  # noqa: E731
+        with field.running(words, ready) as process:
+            field.set_congestion(process.pid, "cubic")
+            yield "connections_per_s", bench(names, "-n", REQUESTS, "-c", AT_ONCE)[0]
+            times = bench(names, "-k", "-t", SECONDS, "-n", SERIAL, "-c", 1)[1]
+            for name, percent in (("request_ms", 50), ("request_ms_99", 99)):
+                # ab says 0 where it has too few requests for that.
+                if times[percent]:
+                    yield name, times[percent]
+
+
+def memory(names: Mapping[str, str], process: int | None) -> Iterator[tuple[str, float]]:
+    """KiB of an idle connection: of the gateway's process, and of the machine with both ends."""
+    crowd = min(CROWD, field.files_allowed() // field.FILES_EACH - 100)
+    idle = ["python3", field.HERE / "idle.py"]
+    server = field.inside(names["server"], *idle, "serve", SERVER, field.PORT)
+    user = field.inside(names["user"], *idle, "hold", SERVER, field.PORT, crowd)
+    with field.running(server, lambda printed: "Serving" in printed):
+        yield "idle_connections", crowd
+        before, available = resident_kib(process), available_kib()
+        with field.running(user, lambda printed: "Held" in printed, PATIENCE):
+            if process is not None:
+                yield "process_kib", (resident_kib(process) - before) / crowd
+            yield "machine_kib", (available - available_kib()) / crowd
+
+
+def resident_kib(process: int | None) -> int:
+    """The memory of a process."""
+    if process is None:
+        return 0
+    return number(Path(f"/proc/{process}/status"), "VmRSS")
+
+
+def available_kib() -> int:
+    """The memory that the machine has left."""
+    return number(Path("/proc/meminfo"), "MemAvailable")
+
+
+def number(file: Path, key: str) -> int:
+    """A number of a file of lines with keys."""
+    lines = file.read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
+
+
+def one(
+    programs: Mapping[str, Path], candidate: Candidate, absent: set[str]
+) -> Iterator[tuple[str, float]]:
+    """All values of one candidate."""
+    parts = {
+        "iperf3": lambda names, _: throughput(names),
+        "ab": lambda names, _: requests(names, programs["haproxy"]),
+        "memory": memory,
+    }
+    for part, values in parts.items():
+        if part in absent:
+            continue
+        with lan() as names, tempfile.TemporaryDirectory() as folder:
+            place = field.Place(names["gateway"], "lan", "wan", Path(folder))
+            with candidate.at(place, programs) as (process, guard):
+                try:
+                    yield from values(names, process)
+                except (field.Problem, subprocess.TimeoutExpired) as problem:
+                    # What cannot be measured is missing in the results, and is said.
+                    record.say(f"{candidate.name}: {part}: {problem}")
+                    continue
+                guard()
+
+
+def measured(programs: Mapping[str, Path], repeats: int) -> Iterator[record.Row]:
+    """Every candidate `repeats` times in turn; then one row for each."""
+    absent = {tool for tool in ("iperf3", "ab") if not shutil.which(tool)}
+    for tool in absent:
+        words = f"apt-get install {field.PACKAGES[tool]}"
+        record.say(f"WITHOUT {tool.upper()}: not installed; try: {words}")
+    if "haproxy" not in programs:
+        absent.add("ab")
+    candidates = [candidate for candidate in CANDIDATES if field.can_run(candidate, programs)]
+    found: dict[str, dict[str, list[float]]] = {candidate.name: {} for candidate in candidates}
+    for _ in range(repeats):
+        for candidate in candidates:
+            for name, value in one(programs, candidate, absent):
+                found[candidate.name].setdefault(name, []).append(value)
+                record.say(f"{candidate.name}: {name} {value:.4g}")
+    for name, values in found.items():
+        row: record.Row = {"what": name}
+        for what, several in values.items():
+            middle = statistics.median(several)
+            row[what] = [round(value, 4) for value in (min(several), middle, max(several))]
+        yield row

@@ -1,0 +1,93 @@
+"""The book's tables of `lasthopd` beside others, from bench/results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Result = Any
+#: The rows of the machine's table, and their digits.
+MACHINE: Mapping[str, tuple[str, int]] = {
+    "gbps_1": ("one flow, Gb/s", 2),
+    "cpu_s_per_gb_1": ("one flow, CPU seconds per GB", 2),
+    "gbps_100": ("100 flows, Gb/s", 2),
+    "cpu_s_per_gb_100": ("100 flows, CPU seconds per GB", 2),
+    "connections_per_s": ("connections with a request each, per second", 0),
+    "request_ms": ("a request, median, ms", 3),
+    "request_ms_99": ("a request, 99th percentile, ms", 3),
+    "idle_connections": ("idle connections", 0),
+    "process_kib": ("memory of the gateway's process for each, KiB", 1),
+    "machine_kib": ("memory of the machine for each, with both ends, KiB", 1),
+}
+
+
+def shown(values: Sequence[float] | None, digits: int, factor: float = 1.0) -> str:
+    """The median, and the least and the largest value if they differ."""
+    if not values:
+        return "none"
+    low, middle, high = (f"{factor * value:.{digits}f}" for value in values)
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def hop(row: Result) -> str:
+    """The hop of a row."""
+    bursts = f" in bursts of {row['burst']:g}" if row["burst"] else ""
+    return f"{row['mbps']:g} Mb/s, {row['rtt_ms']:g} ms, {100 * row['loss']:g} %{bursts}"
+
+
+def of_hops(rows: Sequence[Result], cell: Callable[[Result], str]) -> str:
+    """A line for each hop, a column for each candidate."""
+    names = list(dict.fromkeys(row["what"] for row in rows))
+    lines = ["| hop | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
+    for of in dict.fromkeys(map(hop, rows)):
+        found = {row["what"]: cell(row) for row in rows if hop(row) == of}
+        lines.append(f"| {of} | " + " | ".join(found.get(name, "") for name in names) + " |")
+    return "\n".join(lines)
+
+
+def goodput(row: Result) -> str:
+    """The goodput as a share of what the hop delivers, in per cent."""
+    share = 100 * row["share"] / row["goodput_mbps"][1] if row["goodput_mbps"][1] else 0
+    return shown(row["goodput_mbps"], 0, share)
+
+
+def page(row: Result) -> str:
+    """The time of a page; how many did not come."""
+    missing = f", {row['page_s_missing']} not whole" if row["page_s_missing"] else ""
+    return shown(row["page_s"], 1) + missing
+
+
+def hops(result: Result) -> str:
+    """Goodput, first byte and page load over bad hops."""
+    rows = result["rows"]
+    parts = [
+        "Goodput over the hop's capacity x (1 - loss), per cent:",
+        of_hops(rows, goodput),
+        "First byte, seconds:",
+        of_hops(rows, lambda row: shown(row["first_byte_s"], 2)),
+        "A page of 30 objects, seconds:",
+        of_hops(rows, page),
+    ]
+    runs, void = (sum(row[name] for row in rows) for name in ("runs", "void"))
+    wrong = sum(not row["ok"] for row in rows)
+    about = f"*Runs of each, in turn: {result['repeats']}; a download has {result['seconds']:g} s. "
+    about += f"Of {runs} runs, the machine was too busy in {void}. Wrong bytes in {wrong} cases. "
+    return "\n\n".join([*parts, f"{about}{versions(result)}*"])
+
+
+def machine(result: Result) -> str:
+    """What a gateway costs the machine: a column for each candidate."""
+    rows = result["rows"]
+    names = [row["what"] for row in rows]
+    lines = ["| | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
+    for key, (words, digits) in MACHINE.items():
+        cells = [shown(row[key], digits) if key in row else "" for row in rows]
+        lines.append(f"| {words} | " + " | ".join(cells) + " |")
+    about = f"*Runs of each, in turn: {result['repeats']}. {versions(result)}*"
+    return "\n".join([*lines, "", about])
+
+
+def versions(result: Result) -> str:
+    """The versions of what was measured."""
+    others = [result[name] for name in ("pepsal", "haproxy") if name in result]
+    return f"Linux {result['kernel']}{''.join(f', {other}' for other in others)}."

@@ -254,7 +254,7 @@ impl Associations {
         self.peers.remove(token);
     }
 
-    /// Continues an association of another box, from this address. False if there is one with its token, or
+    /// Continues an association of another box, from this address, with the settings of this one's hop. False if there is one with its token, or
     /// if it is of another version.
     pub(super) fn adopt(&mut self, now: Time, local: IpAddr, from: AssociationSnapshot) -> bool {
         let AssociationSnapshot { snapshot, remote } = from;
@@ -263,6 +263,7 @@ impl Associations {
         if self.peers.contains(token) {
             return false;
         }
+        association.set_hop(&self.config);
         association.resume(now);
         self.peers.insert(token, Peer::new(association, local, remote));
         true

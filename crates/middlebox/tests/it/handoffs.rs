@@ -501,3 +501,42 @@ proptest! {
         prop_assert!(run.contents.is_empty(), "bytes are left");
     }
 }
+
+/// The station to which the host returns has begun to open a connection of the same ends, when the host was
+/// there for a moment before; the other station has opened it meanwhile.
+#[test]
+fn a_connection_that_is_handed_over_replaces_one_that_is_being_opened() {
+    let millis = Duration::from_millis;
+    let path =
+        |delay, duplication| Path { delay: millis(delay), loss: 0.0, duplication, reordering: 0.0 };
+    let stay = |station, stays, pause| Stay { station, stays: millis(stays), pause: millis(pause) };
+    let plan = |size, waits| Plan { size, waits, aborts_at: None };
+    let case = Case {
+        seed: 0,
+        transfers: vec![Transfer {
+            of_mobile: false,
+            start: Time::ZERO + millis(2619),
+            plans: [plan(70_650, false), plan(0, true)],
+        }],
+        wireless: path(33, 0.0),
+        wired: path(86, 0.188_215_176_078_257_7),
+        stays: vec![
+            stay(1, 1, 3645),
+            stay(1, 60, 0),
+            stay(0, 1, 1050),
+            stay(0, 1102, 0),
+            stay(1, 1, 0),
+        ],
+        restarts: Vec::new(),
+        semantics: Teardown::Spoofed,
+        cache: 2000,
+        hop: HopTransport::Srp,
+        rates: [HopRate::Measured; 2],
+        shares: [false; 2],
+        control: Impairment::default(),
+    };
+    let mut run = case.build();
+    run.world.run_until(Time::ZERO + Duration::from_secs(600));
+    run.check(&case).unwrap();
+    assert!(run.is_over());
+}

@@ -153,6 +153,15 @@ impl Associations {
         }
     }
 
+    /// Resets a stream that no relay has.
+    pub(super) fn abort_unassigned(&mut self, name: StreamName) {
+        if let Some(peer) = self.peers.get_mut(name.token)
+            && !peer.relays.contains_key(&name.id)
+        {
+            peer.association.refuse(name.id, Reason::Aborted);
+        }
+    }
+
     pub(super) fn stream(&mut self, name: StreamName) -> Option<Stream<'_>> {
         self.get_mut(name.token)?.stream(name.id)
     }

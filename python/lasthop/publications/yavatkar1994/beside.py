@@ -52,7 +52,7 @@ def _split(name: str, **settings: Any) -> Scheme:
 _SPLIT: Mapping[str, Scheme] = {
     KNOWN: _split("SRP, rate known", rate=_RATE),
     MEASURED: _split("SRP, rate measured"),
-    SHARED: _split("SRP, share"),
+    SHARED: _split("SRP, share", share=True),
 }
 
 
@@ -88,7 +88,13 @@ def _settings(scheme: str, rtt: float, queue: int) -> dict[str, Any]:
         for ends in (["station", "fixed"], ["mobile", "laptop"])
     ]
     boxes = _SPLIT[scheme].settings("mobile", ("station",), _PACKET) if scheme in _SPLIT else {}
-    return {**boxes, "nodes.laptop": {}, "links": [hop, *wires], "duration": f"{_END_S} s"}
+    return {
+        **boxes,
+        "nodes.mobile.attached": {"at": [{"to": "station", "start": "0 s"}]},
+        "nodes.laptop": {},
+        "links": [hop, *wires],
+        "duration": f"{_END_S} s",
+    }
 
 
 def _drawn(scheme: str, tcp: str, run: int) -> Mapping[str, Any]:

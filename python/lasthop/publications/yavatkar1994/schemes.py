@@ -91,7 +91,7 @@ SCHEMES: Mapping[str, Scheme] = {
     NEWRENO: Scheme(
         "NewReno",
         flow=_MODERN,
-        tcp={"recovery": "newreno", "congestion": "aimd", "hystart": False},
+        tcp={"recovery": "newreno", "congestion": "aimd"},
     ),
     SACK: Scheme(
         "SACK", flow=_MODERN, tcp={"recovery": "sack", "congestion": "aimd", "hystart": False}

@@ -24,6 +24,7 @@ from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Kind, Published, Verdict
 from lasthop.publications.yavatkar1994 import (
+    beside,
     cost,
     fixed,
     handoffs,
@@ -461,3 +462,19 @@ def test_where_the_fixed_host_sends_the_station_of_the_hop_has_bbr() -> None:
     assert congestion(path.FIXED) == [None, "bbr"]
     assert schemes.FREEZE in today.SCHEMES[path.FIXED]
     assert schemes.FREEZE not in today.SCHEMES[path.MOBILE]
+
+
+# --- SRP beside a TCP flow ---
+
+
+def test_srp_that_shares_leaves_more_to_tcp_than_srp_that_knows_the_rate(
+    runs: Mapping[str, Runs],
+) -> None:
+    found = runs["beside"]
+    for case in found.cases(scheme=beside.KNOWN):
+        known, shared = (
+            found.mean(case.but(scheme=scheme), "share") for scheme in (beside.KNOWN, beside.SHARED)
+        )
+        assert known is not None
+        assert shared is not None
+        assert known.value > 0.95 > 0.7 > shared.value, case

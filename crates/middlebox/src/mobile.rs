@@ -14,7 +14,7 @@ use connections::Connections;
 use core::net::IpAddr;
 use hop::Hop;
 use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
-use relay::Teardown;
+use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use tcp::Config;
@@ -32,6 +32,12 @@ base::settings! {
         pub hop: HopTransport,
         /// The largest packet of the wireless hop, bytes: segments of SRP fit into it.
         pub mtu: u32 as Kind::at_least(Mobile::LEAST_MTU),
+        /// The rate of the hops to base stations, at which SRP sends. With `"measured"`, SRP learns it from
+        /// what is delivered.
+        pub rate: HopRate,
+        /// SRP shares the hops with other traffic: it has a congestion window (RFC 5681), and `rate` is an
+        /// upper bound. Else a hop is taken as dedicated to it, and losses do not slow it down.
+        pub share: bool,
         /// The most data of a connection over SRP that the host holds in each direction, besides what the
         /// receive window of its TCP takes.
         pub cache: Bytes,
@@ -75,6 +81,8 @@ impl Default for Mobile {
         Mobile {
             hop: HopTransport::default(),
             mtu: 1500,
+            rate: HopRate::default(),
+            share: false,
             cache: Bytes(64 << 10),
             semantics: Teardown::default(),
             secret: String::new(),
@@ -85,6 +93,14 @@ impl Default for Mobile {
 impl Settings for Mobile {
     fn runs_tcp(&self) -> bool {
         true
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        let is_of_srp = self.share || self.rate != HopRate::Measured;
+        match self.hop {
+            HopTransport::Tcp if is_of_srp => Err("`rate` and `share` need `hop = \"srp\"`"),
+            _ => Ok(()),
+        }
     }
 
     /// With both transports, and stations wherever the host is attached. What they hold of a

@@ -11,7 +11,7 @@ use base::settings::{Bytes, Kind, Span};
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, Context, FourTuple, Middlebox, Port, Verdict};
-use relay::{Onward, Policy, Relays, Split, Teardown};
+use relay::{HopRate, Onward, Policy, Relays, Split, Teardown};
 use resets::Resets;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,12 @@ base::settings! {
         /// The largest packet of the wireless hop, bytes: segments to the mobile host, and those that it is
         /// told to send, fit into it.
         pub mtu: u32 as Kind::at_least(96),
+        /// The rate of the hop to a mobile host, at which SRP sends. With `"measured"`, SRP learns it from
+        /// what is delivered.
+        pub rate: HopRate,
+        /// SRP shares the hop with other traffic: it has a congestion window (RFC 5681), and `rate` is an
+        /// upper bound. Else the hop is taken as dedicated to it, and losses do not slow it down.
+        pub share: bool,
         /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
         /// What the base stations and mobile hosts of a network share: the keys that authenticate
@@ -53,6 +59,8 @@ impl Default for Station {
             cache: Bytes(64 << 10),
             semantics: Teardown::default(),
             mtu: 1500,
+            rate: HopRate::default(),
+            share: false,
             connections: 65_536,
             secret: String::new(),
             restarts: Vec::new(),
@@ -133,7 +141,7 @@ impl BaseStation {
         let [of_relays, of_transfers, of_resets, of_associations] = secrets;
         let incarnation = later.bits() as u32;
         let mut relays = Relays::new(own[0], of_relays);
-        relays.enable_srp(srp_config(settings.mtu), of_associations);
+        relays.enable_srp(srp_config(settings.mtu, settings.rate, settings.share), of_associations);
         BaseStation {
             own,
             tcp: tcp.clone(),
@@ -321,12 +329,16 @@ impl BaseStation {
     }
 }
 
-/// The settings of SRP over a hop with an MTU.
-pub(crate) fn srp_config(mtu: u32) -> srp::Config {
+/// The settings of SRP over a hop.
+pub(crate) fn srp_config(mtu: u32, rate: HopRate, share: bool) -> srp::Config {
     let default = srp::Config::default();
     // Behind the headers of IPv4, UDP and SRP.
     let segment_size = mtu - default.overhead - wire::Srp::DATA as u32;
-    srp::Config { segment_size, ..default }
+    let rate = match rate {
+        HopRate::Given(rate) => Some(rate),
+        HopRate::Measured => None,
+    };
+    srp::Config { segment_size, rate, share, ..default }
 }
 
 /// A stream of randomness that depends on another one.

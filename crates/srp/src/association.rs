@@ -292,7 +292,7 @@ impl Association {
             Phase::Open => {
                 self.probe_due = true;
                 self.receiver.request_sack(now);
-                self.sender.rtt.forget_shortest();
+                self.sender.rtt.on_path_change(now);
                 self.sender.pacing.on_path_change(now);
             }
             Phase::Closed => {}
@@ -305,9 +305,13 @@ impl Association {
         self.is_suspended
     }
 
-    /// Sets [`Config::segment_size`], for segments that are not sent yet: another hop has another MTU.
-    pub fn set_segment_size(&mut self, bytes: u32) {
-        self.config.segment_size = bytes.clamp(1, 65_000);
+    /// Sets what the settings say of the hop, which is another one: [`Config::segment_size`], for segments that
+    /// are not sent yet, [`Config::overhead`], [`Config::rate`] and [`Config::share`].
+    /// [`Association::resume`] follows.
+    pub fn set_hop(&mut self, config: &Config) {
+        let Config { segment_size, overhead, rate, share, .. } = config.in_range();
+        self.config = Config { segment_size, overhead, rate, share, ..self.config.clone() };
+        self.sender.set_hop(&self.config);
     }
 
     /// The payload that is held: what may still be read or sent.

@@ -13,6 +13,9 @@ pub(crate) struct Rtt {
     /// The shortest of the present span of time and of the one before.
     shortest: [Duration; 2],
     span_ends: Time,
+    /// When the present path began, and whether `smoothed` is of it.
+    path_began: Time,
+    is_of_path: bool,
     /// Timeouts since the last sign of the peer.
     backoff: u32,
     initial: Duration,
@@ -32,19 +35,26 @@ impl Rtt {
             latest: Duration::ZERO,
             shortest: [Duration::MAX; 2],
             span_ends: Time::ZERO,
+            path_began: Time::ZERO,
+            is_of_path: true,
             backoff: 0,
             initial,
             margin,
         }
     }
 
-    /// RFC 6298 §2.2, 2.3.
+    /// RFC 6298 §2.2, 2.3. What was sent on the path before is no sample.
     pub(crate) fn sample(&mut self, now: Time, rtt: Duration) {
-        self.deviation = match self.smoothed {
+        if now < self.path_began + rtt {
+            return;
+        }
+        let smoothed = self.smoothed.filter(|_| self.is_of_path);
+        self.deviation = match smoothed {
             Some(smoothed) => self.deviation / 4 * 3 + smoothed.abs_diff(rtt) / 4,
             None => rtt / 2,
         };
-        self.smoothed = Some(self.smoothed.map_or(rtt, |smoothed| smoothed / 8 * 7 + rtt / 8));
+        self.smoothed = Some(smoothed.map_or(rtt, |smoothed| smoothed / 8 * 7 + rtt / 8));
+        self.is_of_path = true;
         self.latest = rtt;
         if now >= self.span_ends {
             self.shortest = [self.shortest[1], Duration::MAX];
@@ -68,9 +78,11 @@ impl Rtt {
         (shortest < Duration::MAX).then_some(shortest)
     }
 
-    /// The path has changed: nothing is known of its shortest round trip.
-    pub(crate) fn forget_shortest(&mut self) {
+    /// The path has changed: nothing is known of its shortest round trip, and its first sample replaces the
+    /// smoothed one. Until then the timeout is that of the path before.
+    pub(crate) fn on_path_change(&mut self, now: Time) {
         self.shortest = [Duration::MAX; 2];
+        (self.path_began, self.is_of_path) = (now, false);
         self.backoff = 0;
     }
 
@@ -103,7 +115,7 @@ mod tests {
         let millis = Duration::from_millis;
         let mut rtt = Rtt::new(millis(1000), millis(20));
         assert_eq!(rtt.timeout(), millis(1000));
-        rtt.sample(Time::ZERO, millis(100));
+        rtt.sample(Time::ZERO + millis(100), millis(100));
         assert_eq!(rtt.timeout(), millis(300));
         for doubled in [600, 1200, 1200] {
             rtt.back_off();
@@ -111,9 +123,26 @@ mod tests {
         }
         rtt.end_back_off();
         for n in 0..200 {
-            rtt.sample(Time::ZERO + millis(n), millis(1));
+            rtt.sample(Time::ZERO + millis(200 + n), millis(1));
         }
         assert_eq!(rtt.timeout(), millis(21));
+    }
+
+    #[test]
+    fn the_first_round_trip_of_another_path_replaces_the_estimate() {
+        let (at, millis) = (|ms| Time::ZERO + Duration::from_millis(ms), Duration::from_millis);
+        let mut rtt = Rtt::new(millis(1000), millis(20));
+        rtt.sample(at(600), millis(600));
+        rtt.back_off();
+        rtt.on_path_change(at(2000));
+        assert_eq!((rtt.timeout(), rtt.shortest()), (millis(1800), None));
+        // Sent before, and delayed by the handoff.
+        rtt.sample(at(2020), millis(1500));
+        assert_eq!((rtt.timeout(), rtt.shortest()), (millis(1800), None));
+        rtt.sample(at(2020), millis(20));
+        assert_eq!((rtt.smoothed(), rtt.timeout()), (Some(millis(20)), millis(60)));
+        rtt.sample(at(2030), millis(28));
+        assert_eq!(rtt.smoothed(), Some(millis(21)));
     }
 
     #[test]

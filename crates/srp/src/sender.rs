@@ -121,6 +121,12 @@ impl Sender {
         }
     }
 
+    /// Another hop has another MTU and rate.
+    pub(crate) fn set_hop(&mut self, config: &Config) {
+        self.overhead = config.overhead.into();
+        self.pacing.set_hop(config, Sender::HEADER);
+    }
+
     /// The peer accepts so many segments beyond the first that it misses.
     pub(crate) fn set_limit(&mut self, limit: u16) {
         self.limit = limit.clamp(1, Config::MOST_SEGMENTS).into();

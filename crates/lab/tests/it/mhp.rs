@@ -1,6 +1,6 @@
 //! A mobile host between base stations that split its connections and hand them over.
 
-use crate::common::{run, run_with};
+use crate::common::{error, run, run_with};
 use lab::{Outcome, Row, Watch};
 
 /// At `left` for as long as anything happens.
@@ -264,5 +264,45 @@ fn late_repeated_and_reordered_control_messages_have_no_effect() {
     for transport in HOPS {
         let (failed, impaired) = outcomes(transport, late, late, 4);
         assert!(failed == 0 && impaired > 0, "{transport}: {failed} {impaired}");
+    }
+}
+
+#[test]
+fn srp_sends_at_the_rate_that_the_sending_end_is_given() {
+    let bulk = |from, to| {
+        format!(
+            "[[flows]]\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"1 s\"\ntraffic = \"bulk\"\n"
+        )
+    };
+    let rate = r#", rate = "128 kbit/s""#;
+    let used = |path: &str, sender: &str| {
+        let outcome = run(path);
+        let payload_bps = outcome.rows[0].payload_bps;
+        assert!(count(&outcome, sender, "SRP segments") > 0);
+        payload_bps / (256e3 * 212.0 / 256.0)
+    };
+    for (from, to, sender) in [("server", "mobile", "left"), ("mobile", "server", "mobile")] {
+        let whole = stays("", "srp", &bulk(from, to));
+        assert!(used(&whole, sender) > 0.9);
+        let half = match sender {
+            "left" => stays(rate, "srp", &bulk(from, to)),
+            _ => whole.replace("hop = \"srp\"", &format!("hop = \"srp\"{rate}")),
+        };
+        let share = used(&half, sender);
+        assert!((0.45..0.51).contains(&share), "{from}: {share}");
+    }
+}
+
+#[test]
+fn settings_of_srp_are_refused_where_the_hop_has_tcp() {
+    for setting in [r#", rate = "1 Mbit/s""#, ", share = true"] {
+        let flows = flow("mobile", "server", 1.0);
+        let with = |hop: &str| {
+            let text = stays("", hop, &flows);
+            text.replace(&format!("hop = \"{hop}\""), &format!("hop = \"{hop}\"{setting}"))
+        };
+        let refusal = error(&with("tcp")).to_string();
+        assert!(refusal.contains("`rate` and `share` need `hop = \"srp\"`"), "{refusal}");
+        whole(&run(&with("srp")).rows[0]);
     }
 }

@@ -23,7 +23,8 @@ impl Hop {
         let [of_relays, of_associations] =
             core::array::from_fn(|_| crate::station::fork(&mut random));
         let mut relays = Relays::new(own[0], of_relays);
-        relays.enable_srp(srp_config(settings.mtu), of_associations);
+        let config = srp_config(settings.mtu, settings.rate, settings.share);
+        relays.enable_srp(config, of_associations);
         let config = Config {
             nagle: false,
             keep_alive: tcp.keep_alive.or(Some(KeepAlive::default())),

@@ -12,7 +12,7 @@ use middlebox::{
     Station,
 };
 use proptest::prelude::*;
-use relay::Teardown;
+use relay::{HopRate, Teardown};
 use sim::{LinkId, NodeId, Roaming, Topology, World};
 use std::sync::{Arc, Mutex};
 use tcp::{Config, Connection, Events, KeepAlive, State};
@@ -151,6 +151,9 @@ struct Case {
     semantics: Teardown,
     cache: u64,
     hop: HopTransport,
+    /// What SRP is told of the hops to the base stations, and of those in the other direction.
+    rates: [HopRate; 2],
+    shares: [bool; 2],
     /// What becomes of control messages where they arrive, beside what the path does to all packets.
     control: Impairment,
 }
@@ -243,8 +246,13 @@ impl Case {
         });
         let mut world = topology.build(Seed(self.seed));
         let contents = Contents::default();
-        let station =
-            Station { cache: Bytes(self.cache), semantics: self.semantics, ..Station::default() };
+        let station = Station {
+            cache: Bytes(self.cache),
+            semantics: self.semantics,
+            rate: self.rates[1],
+            share: self.shares[1],
+            ..Station::default()
+        };
         let boxes = stations.iter().enumerate().map(|(n, &node)| {
             let random = Seed(self.seed).stream(&format!("station {n}"));
             let own = node.addresses(0);
@@ -259,6 +267,8 @@ impl Case {
         let boxes: Vec<_> = boxes.collect();
         let settings = Mobile {
             hop: self.hop,
+            rate: self.rates[0],
+            share: self.shares[0],
             semantics: self.semantics,
             cache: Bytes(self.cache),
             ..Mobile::default()
@@ -421,6 +431,13 @@ fn control() -> impl Strategy<Value = Impairment> {
     prop_oneof![2 => Just(Impairment::default()), 1 => some]
 }
 
+/// Measured, that of the hop, or a wrong one.
+fn rate() -> impl Strategy<Value = HopRate> {
+    let given = |bps| HopRate::Given(Rate::from_bps(bps).unwrap());
+    let wrong = prop_oneof![50_000..500_000_u64, 500_000..5_000_000_u64];
+    prop_oneof![2 => Just(HopRate::Measured), 1 => Just(given(500_000)), 1 => wrong.prop_map(given)]
+}
+
 fn case() -> impl Strategy<Value = Case> {
     let restart = (0..3_usize, millis(0..8000)).prop_map(|(n, at)| (n, Time::ZERO + at));
     let restarts = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(restart, 1..3)];
@@ -428,11 +445,12 @@ fn case() -> impl Strategy<Value = Case> {
     let paths = (path(0.2, 50), path(0.1, 100));
     let transfers = prop::collection::vec(transfer(), 1..4);
     let hop = prop_oneof![Just(HopTransport::Tcp), Just(HopTransport::Srp)];
-    let rest = (restarts, semantics, 2000..100_000_u64, (hop, control()));
+    let srp = ([rate(), rate()], any::<[bool; 2]>());
+    let rest = (restarts, semantics, 2000..100_000_u64, (hop, srp, control()));
     (any::<u64>(), transfers, paths, stays(), rest).prop_map(
         |(seed, transfers, (wireless, wired), stays, (mut restarts, semantics, cache, rest))| {
             restarts.sort_unstable_by_key(|&(_, at)| at);
-            let (hop, control) = rest;
+            let (hop, (rates, shares), control) = rest;
             Case {
                 seed,
                 transfers,
@@ -443,6 +461,8 @@ fn case() -> impl Strategy<Value = Case> {
                 semantics,
                 cache,
                 hop,
+                rates,
+                shares,
                 control,
             }
         },
@@ -480,4 +500,43 @@ proptest! {
         }
         prop_assert!(run.contents.is_empty(), "bytes are left");
     }
+}
+
+/// The station to which the host returns has begun to open a connection of the same ends, when the host was
+/// there for a moment before; the other station has opened it meanwhile.
+#[test]
+fn a_connection_that_is_handed_over_replaces_one_that_is_being_opened() {
+    let millis = Duration::from_millis;
+    let path =
+        |delay, duplication| Path { delay: millis(delay), loss: 0.0, duplication, reordering: 0.0 };
+    let stay = |station, stays, pause| Stay { station, stays: millis(stays), pause: millis(pause) };
+    let plan = |size, waits| Plan { size, waits, aborts_at: None };
+    let case = Case {
+        seed: 0,
+        transfers: vec![Transfer {
+            of_mobile: false,
+            start: Time::ZERO + millis(2619),
+            plans: [plan(70_650, false), plan(0, true)],
+        }],
+        wireless: path(33, 0.0),
+        wired: path(86, 0.188_215_176_078_257_7),
+        stays: vec![
+            stay(1, 1, 3645),
+            stay(1, 60, 0),
+            stay(0, 1, 1050),
+            stay(0, 1102, 0),
+            stay(1, 1, 0),
+        ],
+        restarts: Vec::new(),
+        semantics: Teardown::Spoofed,
+        cache: 2000,
+        hop: HopTransport::Srp,
+        rates: [HopRate::Measured; 2],
+        shares: [false; 2],
+        control: Impairment::default(),
+    };
+    let mut run = case.build();
+    run.world.run_until(Time::ZERO + Duration::from_secs(600));
+    run.check(&case).unwrap();
+    assert!(run.is_over());
 }

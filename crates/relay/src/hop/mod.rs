@@ -18,11 +18,12 @@ use serde::{Deserialize, Serialize, Serializer};
 use wire::{Packet, Payload};
 
 /// The rate of a hop, bytes of IP packets: given in bits per second, or measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HopRate {
     /// It is known.
     Given(Rate),
-    /// It is learned from what is delivered over the hop. Until it is known, nothing is held back.
+    /// It is learned from what is delivered over the hop.
+    #[default]
     Measured,
 }
 

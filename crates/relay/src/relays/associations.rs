@@ -153,6 +153,15 @@ impl Associations {
         }
     }
 
+    /// Resets a stream that no relay has.
+    pub(super) fn abort_unassigned(&mut self, name: StreamName) {
+        if let Some(peer) = self.peers.get_mut(name.token)
+            && !peer.relays.contains_key(&name.id)
+        {
+            peer.association.refuse(name.id, Reason::Aborted);
+        }
+    }
+
     pub(super) fn stream(&mut self, name: StreamName) -> Option<Stream<'_>> {
         self.get_mut(name.token)?.stream(name.id)
     }
@@ -254,7 +263,7 @@ impl Associations {
         self.peers.remove(token);
     }
 
-    /// Continues an association of another box, from this address. False if there is one with its token, or
+    /// Continues an association of another box, from this address, with the settings of this one's hop. False if there is one with its token, or
     /// if it is of another version.
     pub(super) fn adopt(&mut self, now: Time, local: IpAddr, from: AssociationSnapshot) -> bool {
         let AssociationSnapshot { snapshot, remote } = from;
@@ -263,6 +272,7 @@ impl Associations {
         if self.peers.contains(token) {
             return false;
         }
+        association.set_hop(&self.config);
         association.resume(now);
         self.peers.insert(token, Peer::new(association, local, remote));
         true

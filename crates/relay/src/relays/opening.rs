@@ -158,7 +158,7 @@ impl Relays {
         Some(name)
     }
 
-    fn waiting_mut(&mut self, client: &FourTuple) -> Option<&mut Waiting> {
+    pub(super) fn waiting_mut(&mut self, client: &FourTuple) -> Option<&mut Waiting> {
         let number = self.number_of(client)?;
         self.splits.get_mut(number as usize)?.as_mut()?.waiting.as_mut()
     }

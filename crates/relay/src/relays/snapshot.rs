@@ -151,12 +151,34 @@ impl Relays {
     /// a hop, the ends that were behind the hop of the other one are behind this one.
     ///
     /// # Errors
-    /// If the snapshot has another version, or there is such a connection already. Nothing has changed
-    /// then.
+    /// If the snapshot has another version, or there is such a connection already, which is open. Nothing has changed
+    /// then, but that its streams, which no relay continues, are reset.
     pub fn adopt(&mut self, now: Time, snapshot: RelaySnapshot) -> Result<(), AdoptError> {
+        let streams = snapshot.halves.each_ref().map(|half| match half {
+            Some(HalfSnapshot::Srp(name)) => Some(*name),
+            Some(HalfSnapshot::Tcp(_)) | None => None,
+        });
+        let adopted = self.try_adopt(now, snapshot);
+        if adopted.is_err() {
+            for name in streams.into_iter().flatten() {
+                self.halves.associations.abort_unassigned(name);
+            }
+            self.run(now);
+        }
+        adopted
+    }
+
+    fn try_adopt(&mut self, now: Time, snapshot: RelaySnapshot) -> Result<(), AdoptError> {
         let RelaySnapshot { version, client, mut relay, halves, is_waiting, behind_hop } = snapshot;
         if version != RelaySnapshot::VERSION {
             return Err(AdoptError::Version { found: version, expected: RelaySnapshot::VERSION });
+        }
+        // One that is only being opened here has no bytes yet.
+        if let Some(Waiting::Syn { .. }) = self.waiting_mut(&client)
+            && let Some(number) = self.number_of(&client)
+        {
+            self.abandon(now, number);
+            self.run(now);
         }
         if self.is_taken(&client) {
             return Err(AdoptError::Taken(client));

@@ -120,6 +120,10 @@ impl Measured {
         }
     }
 
+    pub(super) fn set_segment(&mut self, bytes: u64) {
+        self.segment = bytes;
+    }
+
     /// The rate at which the hop delivers.
     fn delivery(&self) -> u64 {
         self.cruise.max(self.probe)

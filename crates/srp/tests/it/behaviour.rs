@@ -174,6 +174,44 @@ fn a_handoff_loses_nothing_and_goes_on_at_once() {
     assert_eq!(read(&world, 1), 5_000_000);
 }
 
+/// The share of a hop of 20 Mbit/s that is used in the 250 ms after a handoff to it, whose round trip is
+/// 20 ms, from one with this round trip and rate.
+fn share_after(round_trip: Duration, bps: u64) -> f64 {
+    let mut world = world(Config::default(), [0.0, 0.0]);
+    world.hops.iter_mut().for_each(|hop| hop.delay = round_trip / 2);
+    world.hops[0].rate = Rate::from_bps(bps);
+    open(&mut world, 1, 1_000_000_000);
+    world.run(world.now + Duration::from_secs(20));
+    world.is_down = true;
+    for end in 0..2 {
+        let now = world.local(end);
+        world.association(end).suspend(now);
+    }
+    // What is on its way arrives nowhere.
+    world.run(world.now + Duration::from_secs(2));
+    world.is_down = false;
+    world.hops.iter_mut().for_each(|hop| hop.delay = millis(10));
+    world.hops[0].rate = Rate::from_bps(20_000_000);
+    for end in 0..2 {
+        let now = world.local(end);
+        world.association(end).resume(now);
+        world.settle(end);
+    }
+    let before = read(&world, 1);
+    world.run(world.now + millis(250));
+    (read(&world, 1) - before) as f64 * 8.0 / 5e6
+}
+
+#[test]
+fn after_a_handoff_the_round_trip_and_rate_of_the_last_hop_do_not_hold_the_sender_back() {
+    let same = share_after(millis(20), 20_000_000);
+    assert!(same > 0.9, "{same}");
+    for (round_trip, bps) in [(millis(600), 20_000_000), (millis(600), 500_000)] {
+        let share = share_after(round_trip, bps);
+        assert!(share > 0.85 * same, "{round_trip:?}, {bps} bit/s: {share} instead of {same}");
+    }
+}
+
 #[test]
 fn a_measured_rate_follows_that_of_the_hop() {
     let mut world = world(Config::default(), [0.02, 0.02]);

@@ -9,6 +9,7 @@ from lasthop import units
 from lasthop.publications.study.book import Column, Shown, SideBySide, Table
 from lasthop.publications.yavatkar1994 import (
     EXPERIMENTS,
+    beside,
     cost,
     handoffs,
     hop,
@@ -125,6 +126,24 @@ def _hop(errors: str, more: Mapping[str, Table] | None = None) -> Table:
     return Table("loss", "loss", {}, columns, _percent, more=more or {})
 
 
+_BESIDE = Table(
+    "scheme",
+    "sender",
+    {},
+    [
+        Column(
+            f"{schemes.name(tcp)}, {1e3 * rtt:g} ms, {queue} BDP",
+            "share",
+            {"tcp": tcp, "rtt_s": rtt, "queue": queue},
+        )
+        for tcp in beside.TCPS
+        for rtt in beside.RTTS_S
+        for queue in beside.QUEUES
+    ],
+    beside.name,
+)
+
+
 _ALL: Mapping[str, Shown] = {
     "table1": _TABLE,
     "table2": _TABLE,
@@ -141,5 +160,6 @@ _ALL: Mapping[str, Shown] = {
     "cost": _cost(path.MOBILE, {"receives": _cost(path.FIXED)}),
     "today": _today(path.MOBILE, {"receives": _today(path.FIXED)}),
     "hop": _hop(hop.UNIFORM, {"bursty": _hop(hop.BURSTY)}),
+    "beside": _BESIDE,
 }
 TABLES: Mapping[str, Shown] = {name: _ALL[name] for name in EXPERIMENTS}

@@ -10,7 +10,8 @@ from typing import Any
 #: selective-repeat protocol over the wireless hop.
 TCP, MTCP, SRP = "tcp", "mtcp", "srp"
 #: Of today's senders.
-SACK, CUBIC, BBR, RLCI, FREEZE = "sack", "cubic", "bbr", "rlci", "freeze"
+NEWRENO, SACK, CUBIC, BBR, RLCI = "newreno", "sack", "cubic", "bbr", "rlci"
+FREEZE = "freeze"
 #: MTCP with today's TCP, and BBR over the wireless hop.
 MTCP_BBR = "mtcp-bbr"
 #: The published ones whose timers do not back off: one factor.
@@ -87,6 +88,11 @@ SCHEMES: Mapping[str, Scheme] = {
     TCP: Scheme("TCP"),
     MTCP: _split("MTCP", "tcp"),
     SRP: _split("SRP", "srp"),
+    NEWRENO: Scheme(
+        "NewReno",
+        flow=_MODERN,
+        tcp={"recovery": "newreno", "congestion": "aimd"},
+    ),
     SACK: Scheme(
         "SACK", flow=_MODERN, tcp={"recovery": "sack", "congestion": "aimd", "hystart": False}
     ),

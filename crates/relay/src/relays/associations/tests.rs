@@ -132,3 +132,26 @@ fn a_late_open_does_not_open_an_association_again() {
     associations.handle(at(0) + Duration::from_secs(200), &pdu(0, OPEN), true);
     assert_eq!(associations.open_associations(), 2);
 }
+
+#[test]
+fn an_association_that_is_adopted_has_the_rate_and_the_segments_of_the_new_hop() {
+    let rate = |bps| base::Rate::from_bps(bps).expect("it is not 0");
+    let mut old = Associations::default();
+    let slow = Config { rate: Some(rate(1_000_000)), ..Config::default() };
+    old.enable(slow.clone(), Seed(1).stream("old"));
+    old.handle(at(0), &pdu(7, OPEN), true);
+    for (name, config) in [
+        ("given", Config { rate: Some(rate(3_000_000)), segment_size: 200, ..slow.clone() }),
+        ("measured", Config { rate: None, segment_size: 200, ..slow }),
+    ] {
+        let snapshot = old.snapshot(at(5), 7).expect("it is there");
+        let mut new = Associations::default();
+        new.enable(config.clone(), Seed(2).stream("new"));
+        assert!(new.adopt(at(9), BOX, snapshot));
+        let association = new.get_mut(7).expect("it is there");
+        assert_eq!(association.rate(), config.rate, "{name}");
+        let ends = Ends { client: BOX, server: BOX, client_port: 1, server_port: 2 };
+        let id = association.open(at(9), ends).expect("there is room");
+        assert_eq!(association.stream(id).expect("it is there").segment_size(), 200, "{name}");
+    }
+}

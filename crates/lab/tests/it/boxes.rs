@@ -167,7 +167,7 @@ fn an_error_of_a_box_points_at_its_place() {
         "\"mss-clam\"",
         "`nodes.b.boxes.0.box = \"mss-clam\"`: unknown name `mss-clam`, expected one of \
          `corruption-reporter`, `corruption-forwarder`, `loss-meter`, `mss-clamp`, `strip-options`, `impairment`, \
-         `spoofer`, `snoop`, `esp`, `spep`, \
+         `spoofer`, `pair`, `snoop`, `esp`, `spep`, \
          `station`, `mobile`, \
          `on-path-attacker`, `false-echoes`, `false-fields`",
     );

@@ -174,7 +174,9 @@ mod tests {
             reporter.link(Time::ZERO, Port(0), LinkEvent::Corrupted(&packet), &mut cx);
         }
 
-        let [notified] = outbox.clone().into_packets()[..] else { panic!("not one notice: {outbox:?}") };
+        let [notified] = outbox.clone().into_packets()[..] else {
+            panic!("not one notice: {outbox:?}")
+        };
         assert_eq!(
             (notified.ip.source, notified.ip.destination, notified.len()),
             (router, sender, 180)

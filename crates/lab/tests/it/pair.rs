@@ -95,3 +95,15 @@ fn while_the_hop_is_down_nothing_is_sent_and_afterwards_all_goes_on() {
     assert!((36.0..41.0).contains(&finish), "done after {finish} s");
     assert_eq!(count(&outcome, "b", "SRP timeouts"), 0);
 }
+
+#[test]
+fn users_share_the_hop_equally_however_many_connections_each_has() {
+    let bulk = |from| flow(from, "server", "start = \"5 s\"\ntraffic = \"bulk\"");
+    let flows = bulk("user").repeat(4) + &bulk("other");
+    let outcome = run(&path("delay = \"50 ms\"", GIVEN, &flows));
+    let got = delivered(&outcome);
+    let (user, other): (u64, u64) = (got[..4].iter().sum(), got[4]);
+    assert!(user.abs_diff(other) * 50 < user, "{got:?}");
+    let (least, most) = (got[..4].iter().min().unwrap(), got[..4].iter().max().unwrap());
+    assert!((most - least) * 50 < *most, "{got:?}");
+}

@@ -2,6 +2,7 @@
 
 use crate::stream::{Flags, StreamId, StreamState};
 use base::Events;
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use wire::srp::Reason;
@@ -16,12 +17,63 @@ pub(super) struct Slots {
     next: u16,
     ours: u32,
     theirs: u32,
-    /// Those that have something to send, in turn.
-    active: VecDeque<u32>,
+    active: Active,
     eventful: VecDeque<StreamId>,
     pub(super) incoming: VecDeque<StreamId>,
     /// Those that are over for their owner.
     closing: Vec<u32>,
+}
+
+/// The streams that have something to send. Users take turns, and so do the streams of each.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Active {
+    /// By user. Some may be empty, so that one that comes back needs no memory.
+    streams: BTreeMap<u128, VecDeque<u32>>,
+    /// The users whose queues are not empty, in turn.
+    turn: VecDeque<u128>,
+}
+
+impl Active {
+    /// Empty queues that are kept, besides as many as there are others.
+    const SPARE: usize = 64;
+
+    /// The user of a stream: the address of the client. Streams whose ends are not known yet have one together.
+    fn user(stream: &StreamState) -> u128 {
+        stream.ends.map_or(0, |ends| match ends.client {
+            IpAddr::V4(client) => client.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(client) => client.to_bits(),
+        })
+    }
+
+    fn push(&mut self, user: u128, slot: u32) {
+        if self.streams.len() > 2 * self.turn.len() + Active::SPARE {
+            self.streams.retain(|_, streams| !streams.is_empty());
+        }
+        let streams = self.streams.entry(user).or_default();
+        if streams.is_empty() {
+            self.turn.push_back(user);
+        }
+        streams.push_back(slot);
+    }
+
+    /// Takes out the next stream, and its user.
+    fn pop(&mut self) -> Option<(u128, u32)> {
+        let user = self.turn.pop_front()?;
+        let streams = self.streams.get_mut(&user)?;
+        let slot = streams.pop_front()?;
+        if !streams.is_empty() {
+            self.turn.push_back(user);
+        }
+        Some((user, slot))
+    }
+
+    fn remove(&mut self, user: u128, slot: u32) {
+        let Some(streams) = self.streams.get_mut(&user) else { return };
+        streams.retain(|active| *active != slot);
+        if streams.is_empty() {
+            self.turn.retain(|active| *active != user);
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -120,20 +172,21 @@ impl Slots {
         let Some(stream) = self.get_mut(slot) else { return };
         if stream.has_segment() && !stream.flags.contains(Flags::ACTIVE) {
             stream.flags |= Flags::ACTIVE;
-            self.active.push_back(slot);
+            let user = Active::user(stream);
+            self.active.push(user, slot);
         }
     }
 
     pub(super) fn has_active(&self) -> bool {
-        !self.active.is_empty()
+        !self.active.turn.is_empty()
     }
 
-    /// The next stream that has something to send; it goes to the end of the queue.
+    /// The next stream that has something to send; it goes to the end of its user's queue.
     pub(super) fn next_active(&mut self) -> Option<u32> {
-        while let Some(slot) = self.active.pop_front() {
+        while let Some((user, slot)) = self.active.pop() {
             let Some(stream) = self.get_mut(slot) else { continue };
             if stream.has_segment() {
-                self.active.push_back(slot);
+                self.active.push(user, slot);
                 return Some(slot);
             }
             stream.flags -= Flags::ACTIVE;
@@ -211,7 +264,7 @@ impl Slots {
 
     /// The association has failed.
     pub(super) fn fail_all(&mut self, events: Events) {
-        self.active.clear();
+        self.active = Active::default();
         for slot in 0..self.slots.len() as u32 {
             let Some(stream) = self.get_mut(slot) else { continue };
             stream.control = crate::stream::Control::empty();
@@ -257,7 +310,9 @@ impl Slots {
             false => self.theirs -= 1,
         }
         if stream.flags.contains(Flags::ACTIVE) {
-            self.active.retain(|active| *active != slot);
+            // Perhaps its ends were not known yet.
+            self.active.remove(Active::user(&stream), slot);
+            self.active.remove(0, slot);
         }
         self.free.push(slot);
     }

@@ -89,7 +89,7 @@ fn who_stalls_holds_up_nobody_else_and_not_for_long() {
         let folder = Folder::new("stall");
         let path = folder.0.join("socket");
         let service = start(&world, &path);
-        let stalled: Vec<UnixStream> = (0..7)
+        let stalled: Vec<UnixStream> = (0..5)
             .map(|_| {
                 let mut stream = UnixStream::connect(&path).unwrap();
                 stream.write_all(b"{").unwrap();

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import agreement_tables
-import field_tables
 import ishac_calibration
 import obanaik_calibration
 import yavatkar_calibration
@@ -82,11 +81,6 @@ def circumstances(result: Result) -> str:
         f"*lasthop {result['lasthop']}, rustc {result['rustc']}, {machine['cpu']}, "
         f"{machine['cores']} cores, {result['date']}.*"
     )
-
-
-def joined(table: Callable[[Result], str]) -> Callable[[Result], str]:
-    """A table, and the circumstances below it."""
-    return lambda result: f"{table(result)}\n\n{circumstances(result)}"
 
 
 def cluster(result: Result) -> str:
@@ -469,8 +463,6 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "throughput": ("throughput.json", throughput),
     "relay": ("relay.json", relay),
     "spoofing": ("spoofing.json", spoofing),
-    "field": ("field.json", joined(field_tables.hops)),
-    "field-machine": ("field-machine.json", joined(field_tables.machine)),
     "worlds": ("worlds.json", worlds),
     "beside": ("beside.json", beside),
     "packetdrill": ("packetdrill.json", packetdrill),

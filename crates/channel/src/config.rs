@@ -79,7 +79,7 @@ pub enum ConfigError {
     /// The peer's key is this gateway's own.
     #[error("the peer's public key is this gateway's own")]
     OwnKey,
-    /// The peer's key is a point of small order, which nobody's private key belongs to.
+    /// The peer's key is a point of small order, which belongs to no private key.
     #[error("the peer's public key is not one that a private key belongs to")]
     WeakKey,
     /// The source of randomness fails.

@@ -43,7 +43,7 @@ impl Control {
     /// Listens at `path`, where only the owner may connect.
     ///
     /// # Errors
-    /// If somebody listens there, or the system refuses.
+    /// If another process listens there, or the system refuses.
     pub fn listen(path: &Path, observe: Observe) -> io::Result<Control> {
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process answers there"));
@@ -53,7 +53,7 @@ impl Control {
         {
             std::fs::create_dir_all(folder)?;
         }
-        // Nobody finds the socket before its mode is set. What a process that was killed has left is replaced.
+        // No client finds the socket before its mode is set. What a process that was killed has left is replaced.
         let mut fresh = path.as_os_str().to_owned();
         fresh.push(format!(".{}", std::process::id()));
         let fresh = PathBuf::from(fresh);

@@ -28,7 +28,7 @@ pub enum Error {
     /// The machine is not ready.
     #[error(transparent)]
     Unfit(#[from] doctor::Unfit),
-    /// Nobody can be answered at this place.
+    /// The address or the path cannot be listened at.
     #[error("listening at {place}: {source}")]
     Listening {
         /// The path or the address.

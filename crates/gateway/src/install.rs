@@ -1,4 +1,4 @@
-//! The files of a service, written and removed: exactly those, and none that somebody else has changed.
+//! The files of a service, written and removed: exactly those, and none that was changed since.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -12,7 +12,7 @@ use thiserror::Error;
 const UNIT: &str = "etc/systemd/system/lasthopd.service";
 /// The configuration.
 const CONFIGURATION: &str = "etc/lasthop/lasthopd.toml";
-/// What was written, by whom nobody else has anything to say.
+/// What was written.
 const RECORD: &str = "var/lib/lasthop/installed.json";
 
 /// The program's path in the unit as it is kept here.
@@ -37,7 +37,7 @@ pub enum Done {
     Removed(PathBuf),
     /// It was not removed, because it is not what was written.
     Changed(PathBuf),
-    /// Somebody else has removed it.
+    /// It was removed by another program.
     Gone(PathBuf),
 }
 

@@ -22,7 +22,7 @@ const PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A running gateway and what tells about it.
 pub struct Service {
-    // Nobody asks any more when the gateway ends: fields are dropped in this order.
+    // No client asks any more when the gateway ends: fields are dropped in this order.
     control: Option<Control>,
     metrics: Option<Metrics>,
     daemon: Arc<Daemon>,
@@ -98,7 +98,7 @@ impl Service {
     pub fn stop(self) {
         let Service { control, metrics, daemon, .. } = self;
         drop((control, metrics));
-        // Somebody may be asking its thread, which answers at once.
+        // A client may be asking its thread, which answers at once.
         let mut shared = daemon;
         loop {
             match Arc::try_unwrap(shared) {

@@ -3,7 +3,7 @@
 //! The kernel routes the packets that come from the LAN into one TUN device, and those that come from the
 //! WAN into another. Between the two stands a middlebox of the lab. What is written to a device comes back to
 //! the kernel, which forwards it by its main routes. Packets are units of up to 64 kB whose checksums
-//! nobody computes.
+//! are left to devices.
 
 mod routes;
 mod underlay;

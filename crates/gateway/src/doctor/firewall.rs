@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::Command;
 
 pub(super) fn examine(gateway: &Gateway) -> Option<Finding> {
-    // Without nft, nobody can have translated addresses with it. Its exit code says whether it may ask.
+    // Without nft, no address translation was set up with it. Its exit code says whether it may ask.
     let output = Command::new("nft").args(["--json", "list", "ruleset"]).output().ok()?;
     if !output.status.success() {
         let message =

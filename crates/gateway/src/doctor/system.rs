@@ -161,7 +161,7 @@ pub(super) fn taken(netlink: &Netlink) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in DEVICES {
         if netlink.index(name).is_ok() {
-            let message = "exists: another lasthopd runs here, or somebody else has made it";
+            let message = "exists: another lasthopd runs here, or another program has made it";
             let mend = format!("systemctl stop lasthopd, or ip link delete {name}");
             findings.push(Finding::error(format!("device {name}"), message, Some(mend)));
         }
@@ -177,7 +177,7 @@ pub(super) fn taken(netlink: &Netlink) -> Vec<Finding> {
         }
         for family in families {
             let command = if family == Family::V4 { "ip" } else { "ip -6" };
-            let message = "has routes of somebody else";
+            let message = "has routes of another program";
             let mend = format!("{command} route flush table {table}");
             findings.push(Finding::error(format!("routing table {table}"), message, Some(mend)));
         }

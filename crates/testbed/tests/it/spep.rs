@@ -146,17 +146,22 @@ impl Capture {
         let protocol = Protocol::from(i32::from(ETH_P_ALL));
         let open = || Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol));
         let mut socket = namespace.run(open).unwrap().unwrap();
+        // Room for a transfer's packets if this thread has to wait for its turn: the kernel drops what exceeds it.
+        socket.set_recv_buffer_size(4 << 20).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
         let thread = thread::spawn(move || {
             let (mut packets, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
-            while !ends.load(Ordering::Relaxed) {
-                if let Ok(len) = socket.read(&mut buffer) {
-                    packets.push(buffer[..len].to_vec());
+            loop {
+                // In this order: what arrived before the end is read, too.
+                let last = ends.load(Ordering::Relaxed);
+                match socket.read(&mut buffer) {
+                    Ok(len) => packets.push(buffer[..len].to_vec()),
+                    Err(_) if last => return packets,
+                    Err(_) => {}
                 }
             }
-            packets
         });
         Capture { over, thread }
     }

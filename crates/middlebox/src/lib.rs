@@ -29,7 +29,7 @@ pub use on_path_attacker::{DISCARD, Forger, Forges};
 pub use pair::Gateway;
 pub use remedy::{Hop, Place, Remedy};
 pub use snoop::Retransmitter;
-pub use spoofer::Splitter;
+pub use spoofer::{Connect, Splitter};
 pub use station::BaseStation;
 pub use table::{Neighbour, Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};

@@ -7,24 +7,46 @@ mod tests;
 use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use crate::{Hop, Remedy};
-use base::settings::{Bytes, Kind};
+use base::settings::{Bytes, Kind, Setting, names};
 use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes, Left};
 use host::{Context, FourTuple, Middlebox, Port, Verdict};
-use relay::{HopRate, Policy, Relays, Seen, Split, Teardown};
+use relay::{HopRate, Onward, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
 use wire::{Body, Packet, Payload, Segment};
 
+/// By whose handshake the connection with a server is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connect {
+    /// By the client's, which passes end to end (`ishac2001` §2).
+    #[default]
+    EndToEnd,
+    /// By one of the node's own, before it answers the client: a client is accepted or refused as the
+    /// server does it. Each half has options of its own.
+    First,
+    /// By one of the node's own, after it has accepted the client: the client can send a round trip over the
+    /// hop earlier. Where the server refuses the connection or does not answer, the client's is reset.
+    AtOnce,
+}
+
+impl Setting for Connect {
+    const KIND: Kind = Kind::Words(names::<Connect>);
+}
+
 base::settings! {
     /// Splits the TCP connections that pass the node in both directions, at this node. The handshake
-    /// stays end to end; data and teardown are spoofed: the node acknowledges them in the name of
+    /// stays end to end (`connect`); data and teardown are spoofed: the node acknowledges them in the name of
     /// the other end, and carries them on in a connection of its own.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Spoofer {
+        /// By whose handshake the connection with a server is made: the client's, as published; or the node's,
+        /// before (`first`) or after (`at-once`) it accepts the client.
+        pub connect: Connect,
         /// The most data of a connection that the node holds in each direction, besides what its receive
         /// window takes: beyond it, the window closes. Without a limit if absent, as published.
         pub cache: Option<Bytes>,
@@ -46,6 +68,7 @@ base::settings! {
 impl Default for Spoofer {
     fn default() -> Spoofer {
         Spoofer {
+            connect: Connect::default(),
             cache: None,
             teardown: Teardown::default(),
             hop: None,
@@ -108,7 +131,7 @@ impl Spoofer {
         if let (Some(neighbour), Some(rate)) = (&self.hop, self.rate) {
             splitter.set_hop(site.ports_from(neighbour), rate);
         }
-        splitter.with_limit(self.connections)
+        Splitter { connect: self.connect, ..splitter.with_limit(self.connections) }
     }
 }
 
@@ -129,6 +152,7 @@ pub struct Splitter {
     relays: Relays,
     handshakes: Handshakes,
     split: Split,
+    connect: Connect,
     /// Where packets from behind the hop arrive.
     hop: Vec<Port>,
     /// The most connections that are split at once.
@@ -138,6 +162,8 @@ pub struct Splitter {
 impl Splitter {
     /// The most connections that are split at once, by default.
     const CONNECTIONS: u32 = 65_536;
+    /// The most that may be half-open: packets of forged addresses are no more than that.
+    const HALF_OPEN: usize = 4096;
 
     /// A box with an address that splits connections like this. `random` is for secrets.
     #[must_use]
@@ -147,6 +173,7 @@ impl Splitter {
             relays,
             handshakes: Handshakes::default(),
             split,
+            connect: Connect::default(),
             hop: Vec::new(),
             limit: Splitter::CONNECTIONS,
         }
@@ -176,9 +203,30 @@ impl Splitter {
         &mut self.relays
     }
 
-    /// Considers a segment of a connection that is not split. Returns whether the connection is split now,
-    /// beginning with this segment.
+    /// Makes connections with servers by handshakes of the node's own, or lets those of clients pass.
+    #[must_use]
+    pub fn with_connect(self, connect: Connect) -> Splitter {
+        Splitter { connect, ..self }
+    }
+
+    /// Considers a segment of a connection that is not split. Returns whether the segment is taken.
     fn consider(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &Packet,
+        segment: &Segment,
+    ) -> bool {
+        match self.connect {
+            Connect::EndToEnd => {
+                self.adopt(now, from, packet, segment) && self.handle(now, from, packet)
+            }
+            Connect::First | Connect::AtOnce => handshakes::is_syn(segment) && self.open(now, packet),
+        }
+    }
+
+    /// Splits the connection whose handshake this segment completes, if it does.
+    fn adopt(
         &mut self,
         now: Time,
         from: Option<Port>,
@@ -188,13 +236,51 @@ impl Splitter {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
         let complete = self.handshakes.see(now, tuple, (from, packet), segment);
         let Some(Complete { handshake, ports }) = complete else { return false };
-        if self.relays.open_connections() >= self.limit as usize {
-            self.handshakes.count(Left::Full);
+        if !self.has_room() {
             return false;
         }
         let behind_hop = ports.map(|port| port.is_some_and(|port| self.hop.contains(&port)));
         let seen = Seen { client: tuple.reversed(), handshake, behind_hop };
         self.relays.split(now, &seen, &self.split)
+    }
+
+    /// Opens the connection that a SYN asks for, if it can be split.
+    fn open(&mut self, now: Time, syn: &Packet) -> bool {
+        if self.relays.is_repeated(syn) {
+            return true;
+        }
+        if let Some(why) = handshakes::reason(syn) {
+            self.handshakes.count(why);
+            return false;
+        }
+        if self.relays.half_open_connections() >= Splitter::HALF_OPEN {
+            self.handshakes.count(Left::Overflow);
+            return false;
+        }
+        self.has_room()
+            && match self.connect {
+                Connect::AtOnce => self.relays.accept(now, syn, &self.split, Onward::Tcp),
+                Connect::First | Connect::EndToEnd => {
+                    self.relays.open(now, syn, &self.split, Onward::Tcp)
+                }
+            }
+    }
+
+    /// Whether one more connection may be split.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.relays.open_connections() < self.limit as usize;
+        if !has_room {
+            self.handshakes.count(Left::Full);
+        }
+        has_room
+    }
+
+    /// Processes a packet if it is of a split connection.
+    fn handle(&mut self, now: Time, from: Option<Port>, packet: &Packet) -> bool {
+        match from.is_some_and(|port| self.hop.contains(&port)) {
+            true => self.relays.handle_hop_packet(now, packet),
+            false => self.relays.handle_packet(now, packet),
+        }
     }
 
     fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {
@@ -219,9 +305,8 @@ impl Middlebox for Splitter {
             _ => None,
         };
         let is_new = segment.is_some_and(handshakes::is_syn) && self.relays.forget(now, packet);
-        let is_taken = (!is_new && self.relays.handle_packet(now, packet))
-            || segment.is_some_and(|segment| self.consider(now, from, packet, segment))
-                && self.relays.handle_packet(now, packet);
+        let is_taken = (!is_new && self.handle(now, from, packet))
+            || segment.is_some_and(|segment| self.consider(now, from, packet, segment));
         if !is_taken {
             return Verdict::Forward;
         }

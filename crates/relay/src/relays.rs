@@ -33,6 +33,8 @@ pub struct Relays {
     statistics: Statistics,
     /// Bytes that the box holds now.
     held: u64,
+    /// Connections with [`Entry::waiting`].
+    waiting: usize,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,7 @@ struct Entry {
     relay: Relay,
     /// By [`Side`]; `None` if it was over when the relay was adopted, or has not been accepted yet.
     halves: [Option<HalfId>; 2],
-    /// The client, if its half has not been accepted yet.
+    /// Which half is connected next, if not both are.
     waiting: Option<Waiting>,
     /// The connection as its client names it.
     client: FourTuple,
@@ -88,6 +90,7 @@ impl Relays {
             hop: None,
             statistics: Statistics::default(),
             held: 0,
+            waiting: 0,
         }
     }
 
@@ -143,6 +146,12 @@ impl Relays {
         self.splits.len() - self.vacant.len()
     }
 
+    /// The number of those whose halves are not both connected.
+    #[must_use]
+    pub fn half_open_connections(&self) -> usize {
+        self.waiting
+    }
+
     /// Whether there is a connection between these ends, or none can be split: forged packets may name
     /// the same end twice, and there is no room for two halves.
     fn is_taken(&self, client: &FourTuple) -> bool {
@@ -158,22 +167,34 @@ impl Relays {
     }
 
     /// Puts a relay into the table.
-    fn put(&mut self, number: u32, mut entry: Entry, behind_hop: [bool; 2]) {
-        if let Some(hop) = &mut self.hop {
-            for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
-                let half = entry.halves[side as usize].and_then(|id| self.halves.connection(id));
-                let delivered = half.map_or(0, Connection::delivered);
-                let flow = FlowId::new(number, side);
-                hop.add(flow, towards(side, &entry.client).remote, delivered);
-                hop.make_ready(flow);
-                entry.relay.schedule(side);
-            }
-        }
+    fn put(&mut self, number: u32, entry: Entry, behind_hop: [bool; 2]) {
+        self.waiting += usize::from(entry.waiting.is_some());
         self.by_client.insert(entry.client, number);
         match self.splits.get_mut(number as usize) {
             Some(place) => *place = Some(entry),
             None => self.splits.push(Some(entry)),
         }
+        for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
+            self.schedule(number, side);
+        }
+    }
+
+    /// The end at a side of a connection is behind the hop: from now on, what goes there is scheduled.
+    fn schedule(&mut self, number: u32, side: Side) {
+        let flow = FlowId::new(number, side);
+        let (Some(hop), Some(Some(entry))) =
+            (&mut self.hop, self.splits.get_mut(number as usize))
+        else {
+            return;
+        };
+        if hop.contains(flow) {
+            return;
+        }
+        let half = entry.halves[side as usize].and_then(|id| self.halves.connection(id));
+        let delivered = half.map_or(0, Connection::delivered);
+        hop.add(flow, towards(side, &entry.client).remote, delivered);
+        hop.make_ready(flow);
+        entry.relay.schedule(side);
     }
 
     /// Takes a relay out of the table.
@@ -182,6 +203,7 @@ impl Relays {
         self.vacant.push(number);
         self.by_client.remove(&entry.client);
         self.held -= entry.held;
+        self.waiting -= usize::from(entry.waiting.is_some());
         if let Some(hop) = &mut self.hop {
             SIDES.into_iter().for_each(|side| hop.remove(FlowId::new(number, side)));
         }
@@ -190,8 +212,24 @@ impl Relays {
 
     /// Processes a packet if it is for a half; returns whether it is: it belongs to a split connection.
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) -> bool {
+        self.handle(now, packet, false)
+    }
+
+    /// The same for a packet that comes from behind the hop ([`Relays::set_hop`]), as what is sent to its
+    /// sender leads over it.
+    pub fn handle_hop_packet(&mut self, now: Time, packet: &Packet) -> bool {
+        self.handle(now, packet, true)
+    }
+
+    fn handle(&mut self, now: Time, packet: &Packet, is_behind_hop: bool) -> bool {
         let Some(id) = self.halves.host.handle_known(now, packet) else { return false };
-        let relay = self.halves.host.application(id).map(|half| half.relay);
+        let half = self.halves.host.application(id).map(|half| (half.relay, half.side));
+        if let Some((relay, side)) = half
+            && is_behind_hop
+        {
+            self.schedule(relay, side);
+        }
+        let relay = half.map(|(relay, _)| relay);
         self.measure(now, id);
         self.run(now);
         if let Some(relay) = relay {
@@ -276,17 +314,19 @@ impl Relays {
         while let Some(HalfEvents { id, relay: number, side, events }) =
             self.halves.poll_events(now)
         {
-            let Some(Some(Entry { relay, halves, .. })) = self.splits.get_mut(number as usize)
+            let Some(Some(Entry { relay, halves, waiting, .. })) =
+                self.splits.get_mut(number as usize)
             else {
                 continue;
             };
-            let both = halves[side.other() as usize].and_then(|other| {
+            let other = halves[side.other() as usize].filter(|_| waiting.is_none());
+            let both = other.and_then(|other| {
                 self.halves.access_both(now, [id, other], |near, far| {
                     relay.handle(now, (side, events), near, Some(far));
                 })
             });
             if both.is_none() {
-                // The other half is over, and its connection removed; or it is not accepted yet.
+                // The other half is over, and its connection removed; or one is not connected yet.
                 self.halves.access(now, id, |near| {
                     relay.handle(now, (side, events), near, None::<&mut Connection>);
                 });
@@ -298,6 +338,9 @@ impl Relays {
                 }
             }
             let is_over = relay.is_over();
+            if events.contains(Events::CONNECTED) {
+                self.skip_slow_start(now, id, FlowId::new(number, side));
+            }
             self.on_answer(now, number, side, events);
             if is_over {
                 self.take(number);

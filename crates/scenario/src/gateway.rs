@@ -11,7 +11,7 @@ use crate::reading::words::words;
 use base::Rate;
 use base::settings::Bytes;
 use base::units::Size;
-use middlebox::{Pair, Spoofer};
+use middlebox::{Connect, Pair, Spoofer};
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,11 +27,13 @@ pub enum Mode {
     /// It lets their handshakes pass, and splits them then (`ishac2001`).
     #[default]
     Spoof,
+    /// It accepts them itself, and connects to their servers by handshakes of its own.
+    Split,
     /// It carries them over the hop by SRP, together with the gateway at the other end (`yavatkar1994`).
     Pair,
 }
 
-words! { Mode Teardown }
+words! { Connect Mode Teardown }
 
 /// The name or the names of interfaces.
 #[derive(Debug)]
@@ -100,9 +102,13 @@ table! {
         lan: Interfaces, needed;
         /// The interface of the hop.
         wan: Spanned<String>, needed;
-        /// What the gateway does with TCP connections: it spoofs them (`spoof`), or carries them over the hop by
-        /// SRP to another gateway at its other end (`pair`).
+        /// What the gateway does with TCP connections: it lets their handshakes pass, and splits them then (`spoof`);
+        /// it splits them by handshakes of its own (`split`); or it carries them over the hop by SRP to another
+        /// gateway at its other end (`pair`).
         mode: Mode = Mode::default();
+        /// When the gateway accepts a client (mode `split`): at once, before it connects to the server (`at-once`,
+        /// which is the default there), or once the server has accepted (`first`).
+        connect: Spanned<Connect>;
         /// The rate of the hop in the direction away from the gateway, of IP packets. The gateway sends at this
         /// rate, with equal shares for the addresses behind the hop. With `measured`, it learns the rate from
         /// what is delivered. Without, each connection sends as its congestion control lets it.
@@ -176,7 +182,8 @@ impl Gateway {
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.work {
-            Work::Spoof(_) => Mode::Spoof,
+            Work::Spoof(Spoofer { connect: Connect::EndToEnd, .. }) => Mode::Spoof,
+            Work::Spoof(_) => Mode::Split,
             Work::Pair(..) => Mode::Pair,
         }
     }
@@ -243,10 +250,25 @@ fn resolve(
     let rate = written.rate.map(|Hop(rate)| rate);
     let teardown = written.teardown;
     let hop = Gateway::HOP.to_owned();
+    let connect = written.connect.as_ref().map(|connect| *connect.get_ref());
+    let expected = match (written.mode, connect) {
+        (Mode::Split, Some(Connect::EndToEnd)) => "mode \"split\" does not let handshakes pass end to end",
+        (Mode::Spoof | Mode::Pair, Some(Connect::First | Connect::AtOnce)) => {
+            "only mode \"split\" accepts clients by handshakes of its own"
+        }
+        _ => "",
+    };
+    if let (Some(connect), false) = (&written.connect, expected.is_empty()) {
+        problems.push(Problem::at(connect.span(), expected));
+    }
     let work = match written.mode {
-        Mode::Spoof => {
+        Mode::Spoof | Mode::Split => {
             let default = Spoofer::default();
             Work::Spoof(Spoofer {
+                connect: match written.mode {
+                    Mode::Split => connect.unwrap_or(Connect::AtOnce),
+                    Mode::Spoof | Mode::Pair => Connect::EndToEnd,
+                },
                 cache: cache.or(Some(Gateway::CACHE)),
                 teardown,
                 hop: Some(hop),

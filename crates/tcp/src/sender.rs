@@ -331,6 +331,15 @@ impl Sender {
         }
     }
 
+    /// Raises the initial window, unless data was sent, or the handshake has made it smaller.
+    pub(crate) fn raise_initial_window(&mut self, window: InitialWindow) {
+        let configured = self.config.initial_window.bytes(self.mss);
+        if window.bytes(self.mss) > configured && self.nxt() == 1 && self.window() == configured {
+            self.config.initial_window = window;
+            self.start(false);
+        }
+    }
+
     /// Appends to the stream.
     pub(crate) fn write(&mut self, stream: u32, offset: u64, len: u64, pushed: bool) {
         self.check_app_limited();

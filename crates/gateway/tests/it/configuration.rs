@@ -1,5 +1,6 @@
 //! Configurations, right and wrong.
 
+use middlebox::Connect;
 use scenario::{Gateway, Source, Style, Work};
 
 fn read(text: &str) -> Result<Gateway, String> {
@@ -24,11 +25,26 @@ fn the_settings_are_those_of_a_spoofer_in_a_scenario() {
     let Work::Spoof(spoofer) = &gateway.work else { panic!("{:?}", gateway.work) };
     let spoofer = serde_json::to_value(spoofer).unwrap();
     let expected = serde_json::json!({
-        "cache": 1_000_000, "teardown": "end-to-end", "hop": "wan", "rate": "10000000 bit/s",
+        "connect": "end-to-end", "cache": 1_000_000, "teardown": "end-to-end", "hop": "wan", "rate": "10000000 bit/s",
         "connections": 7,
     });
     assert_eq!(spoofer, expected);
     assert_eq!(gateway.lan.len(), 2);
+}
+
+#[test]
+fn handshakes_of_the_gateways_own_are_of_mode_split_alone() {
+    let connect = |keys: &str| match read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().work {
+        Work::Spoof(spoofer) => spoofer.connect,
+        work @ Work::Pair(..) => panic!("{work:?}"),
+    };
+    assert_eq!(connect("mode = \"spoof\""), Connect::EndToEnd);
+    assert_eq!(connect("mode = \"split\""), Connect::AtOnce);
+    assert_eq!(connect("mode = \"split\"\nconnect = \"first\""), Connect::First);
+    for keys in ["connect = \"first\"", "mode = \"split\"\nconnect = \"end-to-end\""] {
+        let error = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap_err();
+        assert!(error.contains("mode \"split\"") && error.contains("connect = "), "{error}");
+    }
 }
 
 #[test]

@@ -10,4 +10,5 @@ mod install;
 mod metrics;
 mod pair;
 mod process;
+mod split;
 mod spoof;

@@ -231,7 +231,7 @@ impl Handshakes {
 }
 
 /// Why a connection with this SYN or SYN-ACK is left alone.
-fn reason(packet: &Packet) -> Option<Left> {
+pub(super) fn reason(packet: &Packet) -> Option<Left> {
     let mut options = packet.unparsed.tcp_options();
     while let [kind, len, ..] = options {
         match *kind {

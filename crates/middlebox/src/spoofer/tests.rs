@@ -1,5 +1,7 @@
 //! What the box does with the packets of a handshake, and with connections that it cannot split.
 
+mod connect;
+
 use super::*;
 use base::{Duration, Seed};
 use core::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! Connections that are opened in two steps: on towards the server first; then the client is accepted.
+//! Connections that are opened in two steps: first the one half, then the other.
 
 use super::associations::StreamName;
 use super::{Entry, HalfId, Relays, towards};
@@ -10,18 +10,27 @@ use srp::{Ends, Reason};
 use tcp::{Config, Connection, Events, State};
 use wire::{Body, Packet};
 
-/// A client that waits for its server's answer.
+/// How a connection goes on whose halves are not both connected.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    /// By TCP.
+    /// The half towards the server is opened, and its client waits by TCP.
     Syn {
         /// The last copy of its SYN.
         syn: Box<Packet>,
         /// The settings of the half that is to accept it.
         config: Box<Config>,
     },
-    /// By SRP: its half is there.
+    /// The half towards the server is opened, and its client waits by SRP: its half is there.
     Stream(StreamName),
+    /// The client is accepted, and its handshake is not complete.
+    Accepted {
+        /// How the connection is split.
+        split: Box<Split>,
+        /// How it goes on.
+        onward: Onward,
+    },
+    /// The client is connected, and the half towards the server is opened.
+    Connecting,
 }
 
 /// How a connection goes on towards its server.
@@ -44,17 +53,53 @@ impl Relays {
     /// the server refuses it or does not answer, the client is refused. Returns false, and leaves the packet
     /// alone, if there is such a connection, or if both its ends are one, or if the peer takes no more.
     pub fn open(&mut self, now: Time, syn: &Packet, split: &Split, onward: Onward) -> bool {
-        let Body::Tcp(segment) = &syn.body else { return false };
-        let client = FourTuple::of_segment(&syn.ip, segment).reversed();
-        if let Some(waiting) = self.waiting_mut(&client) {
-            if let Waiting::Syn { syn: last, .. } = waiting {
-                **last = *syn;
-            }
+        if self.is_repeated(syn) {
             return true;
         }
+        let Body::Tcp(segment) = &syn.body else { return false };
+        let client = FourTuple::of_segment(&syn.ip, segment).reversed();
         let config = Box::new(split.configs[Side::Client as usize].clone());
         let waiting = Waiting::Syn { syn: Box::new(*syn), config };
         self.open_onward(now, (client, None), split, (waiting, onward))
+    }
+
+    /// Whether a SYN is that of a client that waits, again. Its last copy is the one that will be answered.
+    pub fn is_repeated(&mut self, syn: &Packet) -> bool {
+        let Body::Tcp(segment) = &syn.body else { return false };
+        let client = FourTuple::of_segment(&syn.ip, segment).reversed();
+        let Some(waiting) = self.waiting_mut(&client) else { return false };
+        if let Waiting::Syn { syn: last, .. } = waiting {
+            **last = *syn;
+        }
+        true
+    }
+
+    /// Accepts the connection that a SYN asks for, and opens it on towards its destination once the
+    /// client has completed its handshake. Data of the client's that comes earlier than the server's answer waits; if
+    /// the server refuses the connection or does not answer, the client's is reset. Returns false, and
+    /// leaves the packet alone, if there is such a connection, or if both its ends are one.
+    pub fn accept(&mut self, now: Time, syn: &Packet, split: &Split, onward: Onward) -> bool {
+        let Body::Tcp(segment) = &syn.body else { return false };
+        let client = FourTuple::of_segment(&syn.ip, segment).reversed();
+        if self.is_taken(&client) {
+            return false;
+        }
+        let number = self.next_number();
+        let (config, half) =
+            (&split.configs[Side::Client as usize], Half::new(number, Side::Client));
+        let Some(id) = self.halves.host.accept_syn(now, syn, config, half) else {
+            self.give_back(number);
+            return false;
+        };
+        let to_client = HalfId::Tcp(id);
+        let relay = Relay::new(split.policy);
+        self.halves.access(now, to_client, |half| relay.join(half));
+        let waiting = Some(Waiting::Accepted { split: Box::new(split.clone()), onward });
+        let halves = [Some(to_client), None];
+        self.put(number, Entry { relay, halves, waiting, ..Entry::new(client) }, [false; 2]);
+        self.statistics.split += 1;
+        self.run(now);
+        true
     }
 
     /// Opens the connection of a stream that a peer has opened ([`Relays::poll_incoming`]) on towards its
@@ -85,16 +130,8 @@ impl Relays {
             return false;
         }
         let number = self.next_number();
-        let to_server = match onward {
-            Onward::Tcp => self.connect(now, number, &client, split).map(HalfId::Tcp),
-            Onward::Srp { local, remote } => {
-                self.open_stream(now, number, &client, [local, remote]).map(HalfId::Srp)
-            }
-        };
-        let Some(id) = to_server else {
-            if (number as usize) < self.splits.len() {
-                self.vacant.push(number);
-            }
+        let Some(id) = self.open_half(now, number, &client, (split, onward)) else {
+            self.give_back(number);
             return false;
         };
         let relay = Relay::new(split.policy);
@@ -102,15 +139,34 @@ impl Relays {
         if let Some(HalfId::Srp(name)) = to_client {
             self.halves.associations.assign(name, number, Side::Client);
         }
-        let halves = [to_client, to_server];
-        self.put(
-            number,
-            Entry { relay, halves, waiting: Some(waiting), ..Entry::new(client) },
-            [false; 2],
-        );
+        let (halves, waiting) = ([to_client, Some(id)], Some(waiting));
+        self.put(number, Entry { relay, halves, waiting, ..Entry::new(client) }, [false; 2]);
         self.statistics.split += 1;
         self.run(now);
         true
+    }
+
+    /// Opens the half of a relay towards its server.
+    fn open_half(
+        &mut self,
+        now: Time,
+        number: u32,
+        client: &FourTuple,
+        (split, onward): (&Split, Onward),
+    ) -> Option<HalfId> {
+        match onward {
+            Onward::Tcp => self.connect(now, number, client, split).map(HalfId::Tcp),
+            Onward::Srp { local, remote } => {
+                self.open_stream(now, number, client, [local, remote]).map(HalfId::Srp)
+            }
+        }
+    }
+
+    /// The number of a relay is not used.
+    fn give_back(&mut self, number: u32) {
+        if (number as usize) < self.splits.len() {
+            self.vacant.push(number);
+        }
     }
 
     /// Opens a TCP connection to the server in the name of the client.
@@ -163,43 +219,59 @@ impl Relays {
         self.splits.get_mut(number as usize)?.as_mut()?.waiting.as_mut()
     }
 
-    /// The half towards the server has had events: if it has accepted the connection, or is over, its
-    /// client need not wait any longer.
+    /// A half has had events: if it is connected, or over, the connection goes on.
     pub(super) fn on_answer(&mut self, now: Time, number: u32, side: Side, events: Events) {
         let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
-        let is_over = events.contains(Events::CLOSED);
-        if entry.waiting.is_none() || !(is_over || events.contains(Events::CONNECTED)) {
-            return;
-        }
-        if is_over {
+        let awaited = match entry.waiting {
+            None => return,
+            Some(Waiting::Accepted { .. }) => Side::Client,
+            Some(Waiting::Syn { .. } | Waiting::Stream(_) | Waiting::Connecting) => Side::Server,
+        };
+        if events.contains(Events::CLOSED) {
             return self.refuse(now, number, side, events);
         }
-        if side == Side::Client {
+        if side != awaited || !events.contains(Events::CONNECTED) {
             return;
         }
-        let accepted = match entry.waiting.take() {
+        let client = entry.client;
+        let (side, half) = match entry.waiting.replace(Waiting::Connecting) {
+            Some(Waiting::Accepted { split, onward }) => {
+                (Side::Server, self.open_half(now, number, &client, (&split, onward)))
+            }
             Some(Waiting::Syn { syn, config }) => {
                 let half = Half::new(number, Side::Client);
-                self.halves.host.accept_syn(now, &syn, &config, half).map(HalfId::Tcp)
+                let accepted = self.halves.host.accept_syn(now, &syn, &config, half);
+                (Side::Client, accepted.map(HalfId::Tcp))
             }
             Some(Waiting::Stream(name)) => {
                 self.halves.associations.accept_stream(name);
-                Some(HalfId::Srp(name))
+                (Side::Client, Some(HalfId::Srp(name)))
             }
-            None => return,
+            Some(Waiting::Connecting) | None => return self.begin(now, number),
         };
-        let Some(to_client) = accepted else { return self.abandon(now, number) };
+        let Some(half) = half else { return self.abandon(now, number) };
         let Some(Some(Entry { relay, halves, .. })) = self.splits.get_mut(number as usize) else {
             return;
         };
-        halves[Side::Client as usize] = Some(to_client);
-        self.halves.access(now, to_client, |half| relay.join(half));
-        // What the server has sent already is passed on.
-        if let [Some(to_client), Some(to_server)] = *halves {
-            self.halves.access_both(now, [to_server, to_client], |near, far| {
-                relay.handle(now, (Side::Server, Events::READABLE), near, Some(far));
-            });
+        halves[side as usize] = Some(half);
+        self.halves.access(now, half, |half| relay.join(half));
+        if side == Side::Client {
+            self.begin(now, number);
         }
+    }
+
+    /// Both halves are there, and the server has accepted: what they have received already is passed on.
+    fn begin(&mut self, now: Time, number: u32) {
+        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
+        entry.waiting = None;
+        self.waiting -= 1;
+        let (relay, [Some(to_client), Some(to_server)]) = (&mut entry.relay, entry.halves) else {
+            return;
+        };
+        self.halves.access_both(now, [to_client, to_server], |to_client, to_server| {
+            relay.handle(now, (Side::Client, Events::READABLE), to_client, Some(to_server));
+            relay.handle(now, (Side::Server, Events::READABLE), to_server, Some(to_client));
+        });
     }
 
     /// A half is over before both were there: the other end is told.
@@ -220,8 +292,11 @@ impl Relays {
                 };
                 self.halves.associations.refuse(name, reason);
             }
-            (Side::Client, _) => self.abort_halves(now, entry.halves),
-            (Side::Server, None) => {}
+            (Side::Client, _) | (Side::Server, Some(Waiting::Connecting)) => {
+                self.abort_halves(now, entry.halves);
+            }
+            // The half that would be told is not there yet.
+            (Side::Server, None | Some(Waiting::Accepted { .. })) => {}
         }
     }
 

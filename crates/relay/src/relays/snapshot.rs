@@ -82,14 +82,14 @@ impl Relays {
         self.by_client.get(client).copied()
     }
 
-    /// A snapshot of a split connection, which its client names so; `None` if there is none, or if its
-    /// client is not accepted yet. To be taken
-    /// after [`Relays::transmit`]: what was sent is not in it.
+    /// A snapshot of a split connection, which its client names so; `None` if there is none, or if it is
+    /// half-open and its client is no stream's. To be taken after [`Relays::transmit`]: what was sent is not in
+    /// it.
     #[must_use]
     pub fn snapshot(&self, now: Time, client: &FourTuple) -> Option<RelaySnapshot> {
         let entry = self.splits[self.number_of(client)? as usize].as_ref()?;
         let Entry { relay, halves, waiting, .. } = entry;
-        if let Some(Waiting::Syn { .. }) = waiting {
+        if !matches!(waiting, None | Some(Waiting::Stream(_))) {
             return None;
         }
         let half = |id: Option<HalfId>| match id? {

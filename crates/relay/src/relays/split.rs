@@ -1,11 +1,12 @@
 //! Connections whose handshake has passed, end to end: each half continues it.
 
 use super::{Entry, HalfId, Relays, SIDES, towards};
+use crate::hop::FlowId;
 use crate::{Half, Policy, Relay, Side};
 use base::{Duration, Time};
 use host::FourTuple;
 use tcp::{Config, Handshake, InitialWindow};
-use wire::{Ip, Segment};
+use wire::Segment;
 
 /// How a connection is split.
 #[derive(Clone, Debug)]
@@ -68,27 +69,46 @@ impl Relays {
         true
     }
 
-    /// The initial window of a half over the hop: what the hop carries in a round trip, if its rate is
-    /// known; its scheduler sends no faster. So nothing is to be found out by a slow start.
+    /// The initial window of a half over the hop, whose handshake was the client's and the server's.
     fn initial_window(&self, now: Time, side: Side, seen: &Seen, config: &Config) -> InitialWindow {
-        let Some(rate) = self.hop_rate() else { return config.initial_window };
         let Handshake { syn, syn_at, syn_ack, syn_ack_at, .. } = &seen.handshake;
         // The last copy of what was answered: if it was an earlier one, the round trip is longer.
         let rtt = match side {
             Side::Client => now.since(*syn_ack_at),
             Side::Server => syn_ack_at.since(*syn_at),
         };
-        let rtt = rtt.min(Relays::LONGEST_ROUND_TRIP).as_nanos();
-        let bytes = u128::from(rate.as_bps()) * u128::from(rtt) / 8_000_000_000;
         let mss =
             [syn, syn_ack].map(|segment| segment.options.mss.unwrap_or(536)).into_iter().min();
         let mss = u32::from(mss.unwrap_or(536)).max(1);
-        let ip = Ip::new(seen.client.local, seen.client.remote);
-        let packet = mss + (ip.len() + Segment::HEADER) as u32;
+        let is_ipv6 = seen.client.remote.is_ipv6();
+        let of_hop = self.window_of_hop(rtt, mss, is_ipv6);
+        of_hop.filter(|window| window.bytes(mss) > config.initial_window.bytes(mss)).unwrap_or(config.initial_window)
+    }
+
+    /// What the hop carries in a round trip, if its rate is known; its scheduler sends no faster. So nothing
+    /// is to be found out by a slow start.
+    fn window_of_hop(&self, rtt: Duration, mss: u32, is_ipv6: bool) -> Option<InitialWindow> {
+        let rate = self.hop_rate()?.as_bps();
+        let rtt = rtt.min(Relays::LONGEST_ROUND_TRIP).as_nanos();
+        let bytes = u128::from(rate) * u128::from(rtt) / 8_000_000_000;
+        let ip = if is_ipv6 { 40 } else { 20 };
+        let packet = mss + ip + Segment::HEADER as u32;
         let segments = u32::try_from(bytes / u128::from(packet)).unwrap_or(u32::MAX);
-        match u64::from(segments) * u64::from(mss) > config.initial_window.bytes(mss) {
-            true => InitialWindow::Segments(segments),
-            false => config.initial_window,
+        Some(InitialWindow::Segments(segments))
+    }
+
+    /// A half is connected by a handshake of its own. If it leads over the hop, it starts with
+    /// what the hop carries in a round trip.
+    pub(super) fn skip_slow_start(&mut self, now: Time, id: HalfId, flow: FlowId) {
+        if !self.hop.as_ref().is_some_and(|hop| hop.contains(flow)) {
+            return;
+        }
+        let HalfId::Tcp(id) = id else { return };
+        let Some(half) = self.halves.host.connection(id) else { return };
+        let (Some(rtt), mss) = (half.latest_rtt(), half.segment_size()) else { return };
+        let is_ipv6 = self.halves.host.four_tuple(id).is_some_and(|ends| ends.remote.is_ipv6());
+        if let Some(window) = self.window_of_hop(rtt, mss, is_ipv6) {
+            self.halves.host.access(now, id, |half, _| half.raise_initial_window(window));
         }
     }
 }

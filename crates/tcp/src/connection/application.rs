@@ -1,6 +1,7 @@
 //! The application's calls: write, read, close, and the events that answer them.
 
 use super::{Connection, Events, OutOfBand, Reset};
+use crate::config::InitialWindow;
 use crate::state::State;
 use base::Time;
 use wire::Payload;
@@ -40,6 +41,13 @@ impl Connection {
     /// Changes [`Config::syn_retries`](crate::Config::syn_retries) (`TCP_SYNCNT` of Linux).
     pub fn set_syn_retries(&mut self, retries: u32) {
         self.sender.set_syn_retries(retries);
+    }
+
+    /// Raises [`Config::initial_window`](crate::Config::initial_window) of a connection that is established and
+    /// has sent no data, where more is known of the path than when it was opened. One whose handshake
+    /// experienced a loss or congestion stays as it is (RFC 5681 §3.1).
+    pub fn raise_initial_window(&mut self, window: InitialWindow) {
+        self.sender.raise_initial_window(window);
     }
 
     /// Bytes written and not yet acknowledged.

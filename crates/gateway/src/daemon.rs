@@ -79,7 +79,7 @@ impl Daemon {
             }
         };
         let (network, tuns) = Network::set_up(gateway)?;
-        let mut inline = Inline::new(plane, tuns, mtu, &gateway.lan, clock)?;
+        let mut inline = Inline::new(plane, tuns, &gateway.lan, clock)?;
         if let Some(way) = way {
             inline = inline.with_underlay(Box::new(way));
         }

@@ -12,13 +12,6 @@ use wire::{Body, Flags, Packet};
 /// The length of the largest headers: IPv6 and TCP with all options.
 const HEADERS: u16 = 40 + 60;
 
-/// The most segments of a unit that is to be cut for an MTU.
-pub(crate) fn segments(mtu: u16) -> u16 {
-    const UNIT: u16 = u16::MAX - HEADERS;
-    // Segments are no longer than the MTU allows, without any options.
-    UNIT / mtu.saturating_sub(40).clamp(1, UNIT)
-}
-
 /// The most pieces of memory from which a packet is written without a copy.
 const PIECES: usize = 64;
 

@@ -77,7 +77,6 @@ pub struct Inline<B> {
     middlebox: B,
     /// By [`Side`].
     tuns: [Tun; 2],
-    mtu: u16,
     routes: Routes,
     underlay: Option<Box<dyn Underlay>>,
     clock: Clock,
@@ -96,19 +95,18 @@ pub struct Ended<B> {
 impl<B: Middlebox + Send + 'static> Inline<B> {
     /// `middlebox` between two devices with [`crate::Offload::Full`], by [`Side`], in the network namespace of
     /// the calling thread. What it sends to a destination that the kernel routes to one of the interfaces
-    /// `lan` goes to the LAN. No packet is longer than `mtu` bytes.
+    /// `lan` goes to the LAN.
     ///
     /// # Errors
     /// If there is no such interface.
     pub fn new(
         middlebox: B,
         tuns: [Tun; 2],
-        mtu: u16,
         lan: &[String],
         clock: Clock,
     ) -> Result<Inline<B>, Error> {
         let routes = Routes::new(Netlink::open()?, lan)?;
-        Ok(Inline { middlebox, tuns, mtu, routes, underlay: None, clock })
+        Ok(Inline { middlebox, tuns, routes, underlay: None, clock })
     }
 
     /// Sends the packets of SRP of the middlebox by another way than the kernel's routes.

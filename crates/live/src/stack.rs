@@ -97,23 +97,21 @@ fn bell() -> Result<Arc<OwnedFd>, Error> {
 pub struct Stack<A> {
     host: Host<A>,
     tun: Tun,
-    mtu: u16,
     clock: Clock,
     listener: Option<Listener>,
     copies: Option<Copies>,
 }
 
 impl<A: Application + Bytes + Send + 'static> Stack<A> {
-    /// `host` on `tun`, a device with [`Offload::Full`] and an MTU of `mtu` bytes. The host's times
-    /// are those of `clock`. If its memory is not limited ([`host::Settings::memory`]), it may take a
+    /// `host` on `tun`, a device with [`Offload::Full`]. The host's times are those of `clock`. If its memory is not limited ([`host::Settings::memory`]), it may take a
     /// sixteenth of the machine's memory, as Linux's TCP may.
     #[must_use]
-    pub fn new(mut host: Host<A>, tun: Tun, mtu: u16, clock: Clock) -> Stack<A> {
+    pub fn new(mut host: Host<A>, tun: Tun, clock: Clock) -> Stack<A> {
         let settings = host.settings();
         if settings.memory.is_none() {
             host.set(Settings { memory: Some(machine_memory() / 16), ..settings });
         }
-        Stack { host, tun, mtu, clock, listener: None, copies: None }
+        Stack { host, tun, clock, listener: None, copies: None }
     }
 
     /// Sends events to a callback.

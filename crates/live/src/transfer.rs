@@ -162,7 +162,7 @@ pub fn run(
     let mut host = Host::new(own[0], Seed(random_seed()?).stream("host"));
     own[1..].iter().for_each(|address| host.add_address(*address));
     host.set(Settings { keep_closed: true, ..Settings::default() });
-    let stack: OurStack = Stack::new(host, tun, mtu, clock).start()?;
+    let stack: OurStack = Stack::new(host, tun, clock).start()?;
     let opened = open(&stack, peer, config, mtu, clock, &own, progress)?;
     let running = Connected { id: establish(&stack, peer, opened, cancelled, progress)?, stack };
     let stop = Stop::new()?;

@@ -148,12 +148,11 @@ pub(crate) fn start(
     scenario: &Scenario,
     copies: &Copies,
 ) -> Result<Vec<Running>, Error> {
-    let mtu = network.mtu;
     let devices = network.nodes.iter_mut().map(|node| node.host.take());
     let both = hosts.into_iter().zip(devices).enumerate();
     let both = both.filter_map(|(node, (host, device))| Some((node, host?, device?)));
     let start = |(node, host, device)| {
-        let stack = Stack::new(host, device, mtu, clock);
+        let stack = Stack::new(host, device, clock);
         let stack = if name_copies(scenario) { stack.copies(copies.clone()) } else { stack };
         Ok(Running { node, stack: stack.start()? })
     };

@@ -101,7 +101,7 @@ fn start(index: usize, workers: NonZeroUsize) -> Workers<Stream<Bulk>> {
     let own = own(index);
     let queues = stack::queues(&device(index), 1500, 5000, &[own], Some(workers));
     let host = |_| Host::new(own, Seed(1).stream("host"));
-    Workers::start(queues.unwrap(), 1500, Clock::start(), host).unwrap()
+    Workers::start(queues.unwrap(), Clock::start(), host).unwrap()
 }
 
 /// The settings of our TCP for so many connections at a time. Their windows together are at most

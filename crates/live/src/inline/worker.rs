@@ -2,7 +2,7 @@
 
 use super::routes::Routes;
 use super::{Change, Counts, Ended, Inline, Received, Side, Underlay};
-use crate::device::{Device, Pieces, segments};
+use crate::device::{Device, Pieces};
 use crate::payloads::Payloads;
 use crate::tun::VIRTIO_HEADER_LEN;
 use crate::{Clock, virtio};
@@ -49,10 +49,10 @@ impl<B: Middlebox> Worker<B> {
         commands: Receiver<Command<B>>,
         bell: Arc<OwnedFd>,
     ) -> Worker<B> {
-        let Inline { middlebox, tuns, mtu, routes, underlay, clock } = inline;
+        let Inline { middlebox, tuns, routes, underlay, clock } = inline;
         Worker {
             middlebox,
-            outbox: Outbox { segments: segments(mtu), ..Outbox::default() },
+            outbox: Outbox { segments: u16::MAX, ..Outbox::default() },
             payloads: Payloads::default(),
             devices: tuns.map(Device::new),
             routes,

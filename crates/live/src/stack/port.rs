@@ -1,6 +1,6 @@
 //! Where a host's packets go: the device.
 
-use crate::device::{Device, Pieces, segments};
+use crate::device::{Device, Pieces};
 use crate::{Copies, Tun};
 use host::{Bytes, Outlet};
 use wire::Packet;
@@ -9,7 +9,6 @@ use wire::Packet;
 pub(super) struct Port {
     pub(super) device: Device,
     packet: Packet,
-    segments: u16,
     /// Bytes that are not kept anywhere.
     payload: Vec<u8>,
     /// Where it is said which copy of a segment a packet carries.
@@ -17,13 +16,10 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn new(tun: Tun, mtu: u16, copies: Option<Copies>) -> Port {
-        // The segments of a unit are different copies.
-        let segments = if copies.is_some() { 1 } else { segments(mtu) };
+    pub(super) fn new(tun: Tun, copies: Option<Copies>) -> Port {
         Port {
             device: Device::new(tun),
             packet: Packet::BLANK,
-            segments,
             payload: Vec::new(),
             copies,
         }
@@ -62,6 +58,7 @@ impl<A: Bytes> Outlet<A> for Port {
     }
 
     fn segments(&self) -> u16 {
-        self.segments
+        // The segments of a unit are different copies.
+        if self.copies.is_some() { 1 } else { u16::MAX }
     }
 }

@@ -62,8 +62,8 @@ impl<A: Application + Bytes + Send> Worker<A> {
         removed: Arc<AtomicBool>,
         steering: Option<Steering>,
     ) -> Worker<A> {
-        let Stack { host, tun, mtu, clock, listener, copies } = stack;
-        let port = Port::new(tun, mtu, copies);
+        let Stack { host, tun, clock, listener, copies } = stack;
+        let port = Port::new(tun, copies);
         let announced = Announced::default();
         Worker {
             host,

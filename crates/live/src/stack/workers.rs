@@ -24,8 +24,7 @@ pub struct Workers<A> {
 }
 
 impl<A: Application + Bytes + Send + 'static> Workers<A> {
-    /// Starts a worker for each of the `queues` of a device with an MTU of `mtu` bytes, which
-    /// [`super::queues`] has made. Times are those of `clock`.
+    /// Starts a worker for each of the `queues` of a device, which [`super::queues`] has made. Times are those of `clock`.
     ///
     /// `make` makes the host of each worker, by its number. The hosts must have the same addresses,
     /// listeners, settings and (Fast Open cookies are a client's, whichever worker it comes to)
@@ -40,7 +39,6 @@ impl<A: Application + Bytes + Send + 'static> Workers<A> {
     /// If there can be no such threads.
     pub fn start(
         queues: Vec<Tun>,
-        mtu: u16,
         clock: Clock,
         mut make: impl FnMut(usize) -> Host<A>,
     ) -> Result<Workers<A>, Error> {
@@ -57,7 +55,7 @@ impl<A: Application + Bytes + Send + 'static> Workers<A> {
             host.set(share(host.settings(), workers as u64));
             let owners = owners.clone();
             host.share(move |tuple| owners.of(tuple) == index);
-            Stack::new(host, tun, mtu, clock).spawn(bell, steering)
+            Stack::new(host, tun, clock).spawn(bell, steering)
         };
         let parts = queues.into_iter().zip(bells).zip(steering).enumerate();
         let hosts = parts.map(start).collect::<Result<_, Error>>()?;

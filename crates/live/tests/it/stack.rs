@@ -86,7 +86,7 @@ fn start<P: Program + Send + 'static>(
         let mut host = Host::new(ours[0], Seed(1).stream("host"));
         host.add_address(ours[1]);
         prepare(&mut host);
-        Stack::new(host, tun, 1500, Clock::start()).start().unwrap()
+        Stack::new(host, tun, Clock::start()).start().unwrap()
     });
     running.unwrap()
 }

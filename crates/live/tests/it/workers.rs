@@ -120,7 +120,7 @@ fn start(
             }
             host
         };
-        Workers::start(queues, 1500, Clock::start(), make).unwrap()
+        Workers::start(queues, Clock::start(), make).unwrap()
     });
     (workers.unwrap(), reports)
 }

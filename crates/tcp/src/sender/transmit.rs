@@ -36,6 +36,9 @@ enum Choice {
 }
 
 impl Sender {
+    /// The most data in a packet: what the length fields of IP leave beside the largest headers.
+    const LONGEST_UNIT: u32 = 65_535 - 40 - 60;
+
     /// The next unit of at most `segments` segments, if one may be sent now.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, segments: u16) -> Option<Transmission> {
@@ -110,7 +113,7 @@ impl Sender {
     }
 
     /// Extends a unit by segments that may be sent: full-sized ones, and a last one of any size in
-    /// the same stream, perhaps with the FIN.
+    /// the same stream, perhaps with the FIN. It is no longer than a packet can be.
     fn extend(
         &mut self,
         now: Time,
@@ -123,6 +126,7 @@ impl Sender {
         let mut last = unit.len;
         while let Some(len) = next
             && unit.count < segments
+            && unit.len + full <= Sender::LONGEST_UNIT
             && last == full
             && self.data_in(len) <= u64::from(full)
             && self.board.nxt() < same

@@ -143,5 +143,5 @@ fn start(tun: Tun) -> Result<Running<Stream<Exchange>>, Error> {
     let mut host = Host::new(address(OURS, false), Seed(1).stream("host"));
     host.add_address(address(OURS, true));
     host.set(Settings { resets: 1000, ..Settings::default() });
-    Stack::new(host, tun, MTU, Clock::start()).start()
+    Stack::new(host, tun, Clock::start()).start()
 }

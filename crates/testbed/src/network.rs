@@ -11,8 +11,6 @@ pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     /// The devices at the two ends of each link, the end where its forward direction starts first.
     pub(crate) links: Vec<[Tun; 2]>,
-    /// The MTU of every device, bytes.
-    pub(crate) mtu: u16,
 }
 
 /// A node.
@@ -46,7 +44,7 @@ impl Network {
             Ok([end(link.from)?, end(link.to)?])
         });
         let links = links.collect::<Result<_, Error>>()?;
-        let network = Network { nodes, links, mtu };
+        let network = Network { nodes, links };
         network.route(scenario)?;
         Ok(network)
     }

@@ -4,7 +4,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gateway::doctor::{self, Severity};
 use gateway::{install, logs};
-use scenario::{Gateway, Source, Style};
+use scenario::{Gateway, LabHop, ScenarioError, Source, Style};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -85,6 +85,26 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print the scenario file with which the lab predicts what this gateway does on a hop: lasthop run FILE
+    Scenario {
+        #[command(flatten)]
+        configuration: Configuration,
+        /// The rate of the hop; without, that of the configuration
+        #[arg(long)]
+        rate: Option<String>,
+        /// The one-way delay of the hop, such as "300 ms"
+        #[arg(long)]
+        delay: String,
+        /// The share of packets that the hop loses
+        #[arg(long, default_value = "0")]
+        loss: String,
+        /// The queue of the hop
+        #[arg(long, default_value = "1000 packets")]
+        queue: String,
+        /// The one-way delay of the networks at both ends
+        #[arg(long, default_value = "1 ms")]
+        lan_delay: String,
+    },
     /// Write the unit for systemd, and a configuration to begin with if there is none
     Install {
         /// Below this folder
@@ -160,6 +180,16 @@ fn act(command: Command) -> Result<ExitCode, String> {
                 false => print(&status.to_string())?,
             }
         }
+        Command::Scenario { configuration, rate, delay, loss, queue, lan_delay } => {
+            let source = source(&configuration.config)?;
+            if rate.is_none() && Gateway::read(&source).map_err(shown)?.rate().is_none() {
+                return Err(
+                    "the configuration has no rate of the hop: give it with --rate".to_owned()
+                );
+            }
+            let hop = LabHop { rate, delay, loss, queue, lan_delay };
+            print(&Gateway::scenario(&source, &hop).map_err(shown)?)?;
+        }
         Command::Install { root } => {
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
             report(install::install(&root, &program))?;
@@ -187,11 +217,20 @@ fn act(command: Command) -> Result<ExitCode, String> {
 
 /// The configuration in a file, or a report of what is wrong.
 fn read(path: &Path) -> Result<Gateway, String> {
+    Gateway::read(&source(path)?).map_err(shown)
+}
+
+/// A file.
+fn source(path: &Path) -> Result<Source, String> {
     let shown = path.display();
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("reading {shown}: {error}"))?;
-    let style = if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
-    Gateway::read(&Source::new(text, shown.to_string())).map_err(|error| error.render(style))
+    Ok(Source::new(text, shown.to_string()))
+}
+
+/// A report of what is wrong.
+fn shown(error: ScenarioError) -> String {
+    error.render(if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain })
 }
 
 fn examine(gateway: &Gateway, socket: &Path, json: bool) -> Result<ExitCode, String> {

@@ -221,18 +221,14 @@ impl Splitter {
             Connect::EndToEnd => {
                 self.adopt(now, from, packet, segment) && self.handle(now, from, packet)
             }
-            Connect::First | Connect::AtOnce => handshakes::is_syn(segment) && self.open(now, packet),
+            Connect::First | Connect::AtOnce => {
+                handshakes::is_syn(segment) && self.open(now, packet)
+            }
         }
     }
 
     /// Splits the connection whose handshake this segment completes, if it does.
-    fn adopt(
-        &mut self,
-        now: Time,
-        from: Option<Port>,
-        packet: &Packet,
-        segment: &Segment,
-    ) -> bool {
+    fn adopt(&mut self, now: Time, from: Option<Port>, packet: &Packet, segment: &Segment) -> bool {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
         let complete = self.handshakes.see(now, tuple, (from, packet), segment);
         let Some(Complete { handshake, ports }) = complete else { return false };

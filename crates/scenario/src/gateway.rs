@@ -1,5 +1,9 @@
 //! The configuration of a gateway (`lasthopd`), in the words of scenario files.
 
+mod lab;
+
+pub use lab::LabHop;
+
 use crate::alone::Alone;
 use crate::flow::{IpVersion, Profile};
 use crate::reading::document::{Document, Node};
@@ -252,7 +256,9 @@ fn resolve(
     let hop = Gateway::HOP.to_owned();
     let connect = written.connect.as_ref().map(|connect| *connect.get_ref());
     let expected = match (written.mode, connect) {
-        (Mode::Split, Some(Connect::EndToEnd)) => "mode \"split\" does not let handshakes pass end to end",
+        (Mode::Split, Some(Connect::EndToEnd)) => {
+            "mode \"split\" does not let handshakes pass end to end"
+        }
         (Mode::Spoof | Mode::Pair, Some(Connect::First | Connect::AtOnce)) => {
             "only mode \"split\" accepts clients by handshakes of its own"
         }

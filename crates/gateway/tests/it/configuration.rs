@@ -1,7 +1,7 @@
 //! Configurations, right and wrong.
 
 use middlebox::Connect;
-use scenario::{Gateway, Source, Style, Work};
+use scenario::{Gateway, LabHop, Source, Style, Work};
 
 fn read(text: &str) -> Result<Gateway, String> {
     Gateway::read(&Source::new(text, "lasthopd.toml")).map_err(|error| error.render(Style::Plain))
@@ -34,10 +34,11 @@ fn the_settings_are_those_of_a_spoofer_in_a_scenario() {
 
 #[test]
 fn handshakes_of_the_gateways_own_are_of_mode_split_alone() {
-    let connect = |keys: &str| match read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().work {
-        Work::Spoof(spoofer) => spoofer.connect,
-        work @ Work::Pair(..) => panic!("{work:?}"),
-    };
+    let connect =
+        |keys: &str| match read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().work {
+            Work::Spoof(spoofer) => spoofer.connect,
+            work @ Work::Pair(..) => panic!("{work:?}"),
+        };
     assert_eq!(connect("mode = \"spoof\""), Connect::EndToEnd);
     assert_eq!(connect("mode = \"split\""), Connect::AtOnce);
     assert_eq!(connect("mode = \"split\"\nconnect = \"first\""), Connect::First);
@@ -68,6 +69,41 @@ fn the_book_has_every_key_as_the_schema_describes_it() {
         let meaning = of["description"].as_str().unwrap();
         assert!(row.contains(meaning), "run: lasthopd schema | python docs/reference.py gateway");
     }
+}
+
+#[test]
+fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
+    let hop = LabHop {
+        rate: None,
+        delay: "300 ms".to_owned(),
+        loss: "0.01".to_owned(),
+        queue: "100 packets".to_owned(),
+        lan_delay: "1 ms".to_owned(),
+    };
+    let scenario = |keys: &str, hop: &LabHop| {
+        let source = Source::new(format!("lan = \"a\"\nwan = \"b\"\n{keys}"), "lasthopd.toml");
+        Gateway::scenario(&source, hop).map_err(|error| error.render(Style::Plain))
+    };
+    let keys = "rate = \"10 Mbit/s\"\ncache = \"1 MB\"\ntcp = { congestion = \"cubic\" }";
+    let text = scenario(keys, &hop).unwrap();
+    for part in [
+        "box = \"spoofer\"",
+        "cache = 1000000",
+        "hop = \"wan\"",
+        "tcp = { congestion = \"cubic\" }",
+        "between = [\"gateway\", \"wan\"]\nrate = \"10000000 bit/s\"\ndelay = \"300 ms\"",
+        "errors = { packet = 0.01 }",
+    ] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    // Of two gateways, each has its box.
+    let pair = "mode = \"pair\"\npeer_key = \"key\"\nrate = \"2 Mbit/s\"";
+    assert_eq!(scenario(pair, &hop).unwrap().matches("box = \"pair\"").count(), 2);
+    // The rate is needed, and what is wrong is named.
+    let error = scenario("", &hop).unwrap_err();
+    assert!(error.contains("rate = \"\""), "{error}");
+    let error = scenario(keys, &LabHop { delay: "300".to_owned(), ..hop }).unwrap_err();
+    assert!(error.contains("delay = \"300\""), "{error}");
 }
 
 #[test]

@@ -515,8 +515,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 fn spoofing() -> impl Strategy<Value = Spoofing> {
-    let connect =
-        prop_oneof![2 => Just(Connect::EndToEnd), 1 => Just(Connect::First), 1 => Just(Connect::AtOnce)];
+    let connect = prop_oneof![2 => Just(Connect::EndToEnd), 1 => Just(Connect::First), 1 => Just(Connect::AtOnce)];
     (policy(), connect, hop(), moves()).prop_map(|(policy, connect, hop, moves)| Spoofing {
         policy,
         connect,

@@ -82,7 +82,9 @@ impl Relays {
         let mss = u32::from(mss.unwrap_or(536)).max(1);
         let is_ipv6 = seen.client.remote.is_ipv6();
         let of_hop = self.window_of_hop(rtt, mss, is_ipv6);
-        of_hop.filter(|window| window.bytes(mss) > config.initial_window.bytes(mss)).unwrap_or(config.initial_window)
+        of_hop
+            .filter(|window| window.bytes(mss) > config.initial_window.bytes(mss))
+            .unwrap_or(config.initial_window)
     }
 
     /// What the hop carries in a round trip, if its rate is known; its scheduler sends no faster. So nothing

@@ -50,7 +50,10 @@ fn a_client_is_refused_as_its_server_does_it() {
     let [refusal] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((refusal.ip.destination, segment(refusal).ack), (CLIENT, SeqNumber(1001)));
     assert!(segment(refusal).flags.contains(Flags::RST));
-    assert_eq!((splitter.relays.open_connections(), splitter.relays.half_open_connections()), (0, 0));
+    assert_eq!(
+        (splitter.relays.open_connections(), splitter.relays.half_open_connections()),
+        (0, 0)
+    );
 }
 
 #[test]

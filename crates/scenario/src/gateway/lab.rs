@@ -1,0 +1,122 @@
+//! The scenario file that describes a gateway to the lab.
+
+use super::{Gateway, Mode, Work};
+use crate::experiment::Experiment;
+use crate::reading::error::ScenarioError;
+use crate::reading::source::Source;
+use base::Rate;
+use core::fmt::Write as _;
+use middlebox::Pair;
+use relay::HopRate;
+use serde::Serialize;
+use toml::{Table, Value};
+
+/// The hop of a gateway, in the words of scenario files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabHop {
+    /// Its rate; without, that of the configuration.
+    pub rate: Option<String>,
+    /// Its one-way delay.
+    pub delay: String,
+    /// The share of packets that it loses, in both directions.
+    pub loss: String,
+    /// Its queue.
+    pub queue: String,
+    /// The one-way delay of the networks at both ends.
+    pub lan_delay: String,
+}
+
+impl Gateway {
+    /// The rate of the hop, if the configuration has it.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
+        let rate = match &self.work {
+            Work::Spoof(spoofer) => spoofer.rate,
+            Work::Pair(pair, _) => pair.rate,
+        };
+        match rate? {
+            HopRate::Given(rate) => Some(rate),
+            HopRate::Measured => None,
+        }
+    }
+
+    /// The scenario file of the lab for the gateway of a configuration file with this hop, over which data goes
+    /// for a minute from the LAN.
+    ///
+    /// # Errors
+    /// All that is wrong with the configuration, or with the scenario for the reason of the hop.
+    pub fn scenario(source: &Source, hop: &LabHop) -> Result<String, ScenarioError> {
+        let gateway = Gateway::read(source)?;
+        let text = write(&gateway, &source.file().parse().unwrap_or_default(), hop);
+        Experiment::read(&Source::new(text.clone(), "the scenario"))?.scenario()?;
+        Ok(text)
+    }
+}
+
+/// The file. `written` is the configuration as it is written.
+fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
+    let mut text = String::new();
+    let rate = hop.rate.clone().or_else(|| Some(gateway.rate()?.to_string())).unwrap_or_default();
+    let (near, far) = match &gateway.work {
+        Work::Spoof(spoofer) => (one("spoofer", spoofer, written), None),
+        Work::Pair(pair, _) => {
+            let towards = |hop: &str| Pair { hop: hop.to_owned(), ..pair.clone() };
+            let [near, far] = ["far", "gateway"].map(|hop| one("pair", &towards(hop), written));
+            (near, Some(far))
+        }
+    };
+    let hop_end = if far.is_some() { "far" } else { Gateway::HOP };
+    // What is written to a string arrives.
+    let _ = writeln!(
+        text,
+        "title = \"lasthopd, mode {}\"\nduration = \"60 s\"\n\n[nodes]\nlan = {{}}\ngateway = {{ boxes = [{near}] }}",
+        name(&gateway.mode()),
+    );
+    if let Some(far) = &far {
+        let _ = writeln!(text, "{hop_end} = {{ boxes = [{far}] }}");
+    }
+    let _ = writeln!(text, "wan = {{}}");
+    let quoted = |value: &str| Value::from(value).to_string();
+    let loss = match hop.loss.parse::<f64>() {
+        Ok(0.0) => String::new(),
+        _ => format!("errors = {{ packet = {} }}\n", hop.loss),
+    };
+    let mut link = |ends: [&str; 2], keys: &str| {
+        let _ = write!(text, "\n[[links]]\nbetween = {ends:?}\n{keys}");
+    };
+    let lan = format!(
+        "rate = \"1 Gbit/s\"\ndelay = {}\nqueue = \"10000 packets\"\n",
+        quoted(&hop.lan_delay)
+    );
+    link(["lan", "gateway"], &lan);
+    link(
+        ["gateway", hop_end],
+        &format!(
+            "rate = {}\ndelay = {}\nqueue = {}\n{loss}",
+            quoted(&rate),
+            quoted(&hop.delay),
+            quoted(&hop.queue)
+        ),
+    );
+    if far.is_some() {
+        link([hop_end, "wan"], &lan);
+    }
+    let _ = write!(text, "\n[[flows]]\nfrom = \"lan\"\nto = \"wan\"\ntraffic = \"bulk\"\n");
+    text
+}
+
+/// A box with its settings, and with those of TCP as they are written.
+fn one(name: &str, settings: &impl Serialize, written: &Table) -> String {
+    let mut table = Table::new();
+    table.insert("box".to_owned(), name.into());
+    // Those that are absent are left out.
+    table.extend(Table::try_from(settings).unwrap_or_default());
+    let own = ["profile", "tcp"].into_iter();
+    table.extend(own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))));
+    Value::Table(table).to_string()
+}
+
+/// A word as it is written.
+fn name(mode: &Mode) -> String {
+    Value::try_from(mode).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
+}

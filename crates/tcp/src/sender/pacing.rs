@@ -12,19 +12,18 @@ use serde::{Deserialize, Serialize};
 /// the rate (Linux: `tcp_tso_autosize`).
 const UNIT: Duration = Duration::from_millis(1);
 
-/// Where segments leave in units, timers are those of a real machine, which may be late. Of what was held
-/// back, so much is caught up: the wait for a unit, and as much delay of the timer.
+/// Where segments leave in units, timers are those of a real machine, which may be late. Of what
+/// was held back, so much is caught up: the wait for a unit, and as much delay of the timer.
 const LATE: Duration = Duration::from_millis(2);
 
 /// The times of transmission of a paced sender. Without pacing, nothing is ever held back.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Pacer {
     is_paced: bool,
-    /// Several segments may leave as a unit.
+    /// Several segments may leave as a unit. It is set before each use.
     #[serde(skip)]
     sends_units: bool,
     /// A unit was held back, and has not left yet as far as it is due.
-    #[serde(skip)]
     holds_unit: bool,
     /// When the next segment may leave.
     next_at: Time,
@@ -61,8 +60,8 @@ impl Pacer {
         self.sends_units = segments > 1;
     }
 
-    /// Holds the next segment back. While there is a gap, no unit has several segments; those that are
-    /// due within the time of a unit leave one after the other.
+    /// Holds the next segment back. While there is a gap, no unit has several segments; those that
+    /// are due within the time of a unit leave one after the other.
     fn hold(&mut self, now: Time) {
         self.holds_unit = self.sends_units;
         let least = if self.sends_units { now + UNIT } else { now };
@@ -75,8 +74,8 @@ impl Pacer {
     }
 
     /// A segment leaves that takes `interval` at the rate. What was late is caught up by half of
-    /// the interval at most (Linux: `tcp_update_skb_after_send`), so that no burst builds up; but of
-    /// a unit that was held back by [`LATE`], so that late timers do not lower the rate.
+    /// the interval at most (Linux: `tcp_update_skb_after_send`), so that no burst builds up; of a
+    /// unit that was held back, by [`LATE`], so that late timers do not lower the rate.
     fn on_sent(&mut self, now: Time, interval: Duration) {
         let late = if self.holds_unit { LATE } else { interval / 2 };
         self.next_at = self.next_at.max(now - late) + interval;

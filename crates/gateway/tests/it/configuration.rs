@@ -32,6 +32,26 @@ fn the_settings_are_those_of_a_spoofer_in_a_scenario() {
 }
 
 #[test]
+fn tcp_over_the_hop_has_bbr_unless_the_file_says_otherwise() {
+    let congestion = |keys: &str| {
+        let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap();
+        format!("{:?}", gateway.tcp.congestion)
+    };
+    let pair = "mode = \"pair\"\npeer_key = \"key\"\n";
+    for (keys, expected) in [
+        ("", "Bbr"),
+        ("rate = \"10 Mbit/s\"", "Bbr"),
+        ("profile = \"modern\"", "Bbr"),
+        ("tcp = { recovery = \"sack\" }", "Bbr"),
+        ("tcp = { congestion = \"cubic\" }", "Cubic"),
+        ("profile = \"ns2-2007\"", "Aimd"),
+        (pair, "Cubic"), // Over the hop, it has none.
+    ] {
+        assert_eq!(congestion(keys), expected, "{keys}");
+    }
+}
+
+#[test]
 fn metrics_have_an_address_and_a_port_of_either_family() {
     for address in ["127.0.0.1:9273", "[::1]:0"] {
         let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\nmetrics = \"{address}\"")).unwrap();

@@ -7,6 +7,7 @@ use crate::reading::error::{Problem, ScenarioError};
 use crate::reading::shape::{Shape as _, table};
 use crate::reading::source::Source;
 use tcp::Config;
+use tcp::congestion::Congestion;
 use toml::Spanned;
 
 table! {
@@ -33,6 +34,16 @@ pub fn connection_settings(source: &Source, ip: IpVersion) -> Result<Config, Sce
 }
 
 impl Alone {
+    /// The same, but with this congestion control in place of that of the modern profile.
+    pub(crate) fn or_congestion(mut self, congestion: Congestion) -> Alone {
+        if self.profile.unwrap_or_default() == Profile::Modern {
+            let tcp =
+                self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));
+            tcp.get_mut().congestion.get_or_insert(congestion);
+        }
+        self
+    }
+
     /// The settings over `ip`, checked; `profile` is used if none is written.
     pub(crate) fn resolve(
         self,
@@ -63,7 +74,7 @@ impl Alone {
 mod tests {
     use super::*;
     use crate::reading::source::Value;
-    use tcp::{Recovery, congestion::Congestion};
+    use tcp::Recovery;
 
     fn read(file: &str, puts: &[(&str, Value)], ip: IpVersion) -> Result<Config, ScenarioError> {
         let mut source = Source::new(file, "settings");

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use tcp::Config;
+use tcp::congestion::Congestion;
 use toml::Spanned;
 
 /// What a gateway does with TCP connections.
@@ -198,6 +199,9 @@ impl Gateway {
     const PORT: u16 = 51_995;
     /// What is held of a connection in each direction, by default: as much as auto-tuned windows take at most.
     const CACHE: Bytes = Bytes(16 << 20);
+    /// The congestion control over the hop, by default: losses by corruption below its threshold do not slow it
+    /// down (`bench/gateway_congestion.py`).
+    const CONGESTION: Congestion = Congestion::Bbr;
     /// The longest name of an interface (`IFNAMSIZ` of linux/if.h, without the final 0).
     const LONGEST_NAME: usize = 15;
 
@@ -228,6 +232,11 @@ fn resolve(
     Both(written, own): Both<Written, Alone>,
     problems: &mut Vec<Problem>,
 ) -> Option<Gateway> {
+    let own = match written.mode {
+        // Over the hop, SRP carries the connections.
+        Mode::Pair => own,
+        _ => own.or_congestion(Gateway::CONGESTION),
+    };
     let tcp = own.resolve(Profile::default(), IpVersion::V4, problems);
     let cache = written.cache.and_then(|cache| match cache.get_ref().0 {
         Size::Bytes(bytes @ 1..) => Some(Bytes(bytes)),

@@ -49,6 +49,26 @@ fn handshakes_of_the_gateways_own_are_of_mode_split_alone() {
 }
 
 #[test]
+fn tcp_over_the_hop_has_bbr_unless_the_file_says_otherwise() {
+    let congestion = |keys: &str| {
+        let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap();
+        format!("{:?}", gateway.tcp.congestion)
+    };
+    let pair = "mode = \"pair\"\npeer_key = \"key\"\n";
+    for (keys, expected) in [
+        ("", "Bbr"),
+        ("rate = \"10 Mbit/s\"", "Bbr"),
+        ("profile = \"modern\"", "Bbr"),
+        ("tcp = { recovery = \"sack\" }", "Bbr"),
+        ("tcp = { congestion = \"cubic\" }", "Cubic"),
+        ("profile = \"ns2-2007\"", "Aimd"),
+        (pair, "Cubic"), // Over the hop, it has none.
+    ] {
+        assert_eq!(congestion(keys), expected, "{keys}");
+    }
+}
+
+#[test]
 fn metrics_have_an_address_and_a_port_of_either_family() {
     for address in ["127.0.0.1:9273", "[::1]:0"] {
         let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\nmetrics = \"{address}\"")).unwrap();
@@ -86,6 +106,9 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
     };
     let keys = "rate = \"10 Mbit/s\"\ncache = \"1 MB\"\ntcp = { congestion = \"cubic\" }";
     let text = scenario(keys, &hop).unwrap();
+    // Also the congestion control that a gateway has by default, and no flow.
+    let default = scenario("rate = \"10 Mbit/s\"", &hop).unwrap();
+    assert!(default.contains("tcp = { congestion = \"bbr\" }"), "{default}");
     for part in [
         "box = \"spoofer\"",
         "cache = 1000000",

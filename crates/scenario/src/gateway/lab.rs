@@ -57,11 +57,12 @@ impl Gateway {
 fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
     let mut text = String::new();
     let rate = hop.rate.clone().or_else(|| Some(gateway.rate()?.to_string())).unwrap_or_default();
+    let tcp = tcp(gateway, written);
     let (near, far) = match &gateway.work {
-        Work::Spoof(spoofer) => (one("spoofer", spoofer, written), None),
+        Work::Spoof(spoofer) => (one("spoofer", spoofer, &tcp), None),
         Work::Pair(pair, _) => {
             let towards = |hop: &str| Pair { hop: hop.to_owned(), ..pair.clone() };
-            let [near, far] = ["far", "gateway"].map(|hop| one("pair", &towards(hop), written));
+            let [near, far] = ["far", "gateway"].map(|hop| one("pair", &towards(hop), &tcp));
             (near, Some(far))
         }
     };
@@ -105,14 +106,25 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
     text
 }
 
-/// A box with its settings, and with those of TCP as they are written.
-fn one(name: &str, settings: &impl Serialize, written: &Table) -> String {
+/// The settings of TCP as they are written, with the congestion control, whose default is the gateway's own.
+fn tcp(gateway: &Gateway, written: &Table) -> Table {
+    let own = ["profile", "tcp"].into_iter();
+    let mut all: Table =
+        own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))).collect();
+    let tcp = all.entry("tcp").or_insert_with(|| Table::new().into()).as_table_mut();
+    if let (Some(tcp), Ok(congestion)) = (tcp, Value::try_from(gateway.tcp.congestion)) {
+        tcp.entry("congestion").or_insert(congestion);
+    }
+    all
+}
+
+/// A box with its settings, and those of TCP.
+fn one(name: &str, settings: &impl Serialize, tcp: &Table) -> String {
     let mut table = Table::new();
     table.insert("box".to_owned(), name.into());
     // Those that are absent are left out.
     table.extend(Table::try_from(settings).unwrap_or_default());
-    let own = ["profile", "tcp"].into_iter();
-    table.extend(own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))));
+    table.extend(tcp.clone());
     Value::Table(table).to_string()
 }
 

@@ -12,10 +12,19 @@ use serde::{Deserialize, Serialize};
 /// the rate (Linux: `tcp_tso_autosize`).
 const UNIT: Duration = Duration::from_millis(1);
 
+/// Where segments leave in units, timers are those of a real machine, which may be late. Of what
+/// was held back, so much is caught up: the wait for a unit, and as much delay of the timer.
+const LATE: Duration = Duration::from_millis(2);
+
 /// The times of transmission of a paced sender. Without pacing, nothing is ever held back.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Pacer {
     is_paced: bool,
+    /// Several segments may leave as a unit. It is set before each use.
+    #[serde(skip)]
+    sends_units: bool,
+    /// A unit was held back, and has not left yet as far as it is due.
+    holds_unit: bool,
     /// When the next segment may leave.
     next_at: Time,
     /// When the sender has to be asked for a segment that was held back.
@@ -24,7 +33,13 @@ pub(super) struct Pacer {
 
 impl Pacer {
     pub(super) fn new(is_paced: bool) -> Pacer {
-        Pacer { is_paced, next_at: Time::ZERO, wake_at: Time::NEVER }
+        Pacer {
+            is_paced,
+            sends_units: false,
+            holds_unit: false,
+            next_at: Time::ZERO,
+            wake_at: Time::NEVER,
+        }
     }
 
     /// When a segment is due that was held back.
@@ -39,16 +54,32 @@ impl Pacer {
         self.next_at <= now + UNIT
     }
 
+    /// Notes how many segments may leave as a unit.
+    #[inline(always)]
+    pub(super) fn set_unit(&mut self, segments: u16) {
+        self.sends_units = segments > 1;
+    }
+
+    /// Holds the next segment back. While there is a gap, no unit has several segments; those that
+    /// are due within the time of a unit leave one after the other.
+    fn hold(&mut self, now: Time) {
+        self.holds_unit = self.sends_units;
+        let least = if self.sends_units { now + UNIT } else { now };
+        self.wake_at = self.next_at.max(least);
+    }
+
     /// Ends the wait.
     pub(super) fn stop(&mut self) {
         self.wake_at = Time::NEVER;
     }
 
     /// A segment leaves that takes `interval` at the rate. What was late is caught up by half of
-    /// the interval at most (Linux: `tcp_update_skb_after_send`), so that no burst builds up.
+    /// the interval at most (Linux: `tcp_update_skb_after_send`), so that no burst builds up; of a
+    /// unit that was held back, by [`LATE`], so that late timers do not lower the rate.
     fn on_sent(&mut self, now: Time, interval: Duration) {
-        let credit = (interval / 2).min(now.since(self.next_at));
-        self.next_at = self.next_at.max(now) + (interval - credit);
+        let late = if self.holds_unit { LATE } else { interval / 2 };
+        self.next_at = self.next_at.max(now - late) + interval;
+        self.holds_unit &= self.next_at <= now;
         self.wake_at = Time::NEVER;
     }
 }
@@ -68,7 +99,7 @@ impl Sender {
             self.pacer.next_at = now;
             return false;
         }
-        self.pacer.wake_at = self.pacer.next_at;
+        self.pacer.hold(now);
         self.window_limited = !self.controller.models_path();
         true
     }

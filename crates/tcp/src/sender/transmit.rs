@@ -45,6 +45,7 @@ impl Sender {
         if self.is_all_acked() {
             return None;
         }
+        self.pacer.set_unit(segments);
         if !self.is_clean() || !self.forced_queue.is_empty() {
             return self.poll_in_disorder(now).or_else(|| self.poll_blocked(now));
         }

@@ -117,6 +117,45 @@ fn a_unit_of_the_network_card_lasts_a_millisecond_at_most() {
     assert_eq!(t.unseen.pop_front().map(|(_, seg)| seg.len), Some(2_000));
 }
 
+/// Segments that leave in `span`, if each timer is late by so much.
+fn sent_with_timers_late_by(t: &mut Diagram, late: Duration, span: Duration) -> u64 {
+    let (before, end) = (t.statistics().segments, t.now + span);
+    let mut packet = Packet::BLANK;
+    loop {
+        let now = t.connection.poll_timeout() + late;
+        if now > end {
+            return t.statistics().segments - before;
+        }
+        t.connection.handle_timeout(now);
+        while t.connection.poll_transmit(now, t.unit, &mut packet).is_some_and(|unit| unit.more) {}
+    }
+}
+
+#[test]
+fn late_timers_do_not_lower_the_rate_of_units() {
+    for late in [0, 100, 500, 900].map(Duration::from_micros) {
+        for is_in_disorder in [false, true] {
+            let config = Config { recovery: Recovery::Sack, mss: 100, ..paced(600) };
+            let mut t = established(Config { initial_ssthresh: Some(60_000), ..config });
+            t.unit = 44;
+            t.write(1 << 40);
+            t.unseen.clear();
+            t.time(200);
+            // 1.2 times 600 segments in 100 ms, or 300.
+            let each_ms = if is_in_disorder {
+                t.send(ack(1).sack(41..=60));
+                3.6
+            } else {
+                t.send(ack(61));
+                7.2
+            };
+            let sent = sent_with_timers_late_by(&mut t, late, Duration::from_millis(50));
+            let share = sent as f64 / (50.0 * each_ms);
+            assert!((0.96..1.04).contains(&share), "{late:?}, {is_in_disorder}: {share}");
+        }
+    }
+}
+
 #[test]
 fn a_segment_with_no_other_on_its_way_waits_for_nothing() {
     let mut t = sending_only(10, paced(10));

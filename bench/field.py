@@ -28,8 +28,9 @@ HOPS = (
 CANDIDATES = (
     Candidate("direct, the server has CUBIC", "direct"),
     Candidate("direct, the server has BBR", "direct", "bbr"),
-    Candidate("lasthopd", "lasthopd"),
-    Candidate("lasthopd with BBR", "lasthopd", "bbr"),
+    Candidate("lasthopd, mode spoof", "lasthopd"),
+    Candidate("lasthopd, mode split", "lasthopd", mode="split"),
+    Candidate("lasthopd, mode pair", "lasthopd", mode="pair"),
 )
 NOTE = """
 % of hop: goodput over the hop's capacity x (1 - loss). Headers take 3.5 % of it; the handshake, the
@@ -50,7 +51,7 @@ def measured(
         field.emulated(programs.network, hop, seed=1) as nodes,
         field.serving(nodes, file.parent, field.behind(candidate)),
     ):
-        place = field.Place(nodes.gateway, "link0", "link1", Path(folder), hop.mbps)
+        place = nodes.place(Path(folder), hop.mbps)
         with candidate.at(place, {"lasthopd": programs.lasthopd}) as (_, guard):
             row = field.download(nodes, file, seconds)
             guard()

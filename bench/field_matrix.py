@@ -34,10 +34,15 @@ PEPSAL = "https://github.com/CNES/pepsal.git"
 #: Version 2.0.2.
 PEPSAL_COMMIT = "1045d3c828e2d37a8faa210ab8e60ecb2b2a390e"
 
-CANDIDATES = tuple(
-    Candidate(f"{name}, {congestion.upper()}", kind, congestion)
-    for kind, name in field.KINDS.items()
-    for congestion in ("cubic", "bbr")
+CANDIDATES = (
+    *(
+        Candidate(f"{name}, {congestion.upper()}", kind, congestion)
+        for kind, name in field.KINDS.items()
+        if kind != "lasthopd"
+        for congestion in ("cubic", "bbr")
+    ),
+    Candidate("lasthopd spoof, no rate", "lasthopd", rate=False),
+    *(Candidate(f"lasthopd {mode}", "lasthopd", mode=mode) for mode in ("spoof", "split", "pair")),
 )
 QUICK = (Hop(10, 600, 0.001), Hop(10, 40, 0.01), Hop(100, 100, 0.01))
 BURSTS = Hop(10, 600, 0.01, burst=10)
@@ -155,7 +160,7 @@ def one(
         field.emulated(programs["network"], hop, seed) as nodes,
         field.serving(nodes, files, field.behind(candidate)),
     ):
-        place = field.Place(nodes.gateway, "link0", "link1", Path(folder), hop.mbps)
+        place = nodes.place(Path(folder), hop.mbps)
         with candidate.at(place, programs) as (_, guard):
             page_s = page(nodes, files)
             row = field.download(nodes, files / "file", seconds)

@@ -38,6 +38,8 @@ PACKAGES = {
 }
 #: The port of the server, and that where proxies listen.
 PORT, PROXY_PORT = 8000, 5000
+#: The UDP port of gateways.
+PEER_PORT = 51_995
 #: Bytes of a packet, as on Ethernet.
 MTU = 1500
 #: Seconds until a program has to be ready.
@@ -241,6 +243,9 @@ class Place:
     wan: str
     folder: Path
     mbps: float | None = None
+    #: At the other end of the hop: the namespace, and the addresses of both ends.
+    far: str | None = None
+    addresses: tuple[str, str] = ("", "")
 
 
 #: What may carry connections.
@@ -261,8 +266,11 @@ class Candidate:
     name: str
     #: A key of `KINDS`.
     kind: str
-    #: The congestion control towards the user: the server's own, or the gateway's.
+    #: The congestion control towards the user: the server's own, or the gateway's. `lasthopd` has its default.
     congestion: str = "cubic"
+    #: The mode of `lasthopd`, and whether it is told the rate of the hop.
+    mode: str = "spoof"
+    rate: bool = True
 
     @contextlib.contextmanager
     def at(self, place: Place, programs: Mapping[str, Path]) -> Iterator[tuple[int | None, Guard]]:
@@ -270,33 +278,71 @@ class Candidate:
         if self.kind == "direct":
             yield None, lambda: None
         elif self.kind == "lasthopd":
-            with lasthopd(programs["lasthopd"], place, self.congestion) as found:
-                yield found
+            with contextlib.ExitStack() as stack:
+                if self.mode == "pair":
+                    stack.enter_context(far_gateway(programs["lasthopd"], place))
+                yield stack.enter_context(self.gateway(programs["lasthopd"], place))
         else:
             with proxy(self.kind, programs[self.kind], place) as found:
                 set_congestion(found[0], self.congestion)
                 yield found
 
 
-@contextlib.contextmanager
-def lasthopd(program: Path, place: Place, congestion: str) -> Iterator[tuple[int, Guard]]:
-    """`lasthopd` with its defaults, the hop's rate and a congestion control."""
-    config = place.folder / "lasthopd.toml"
-    rate = f'rate = "{place.mbps:g} Mbit/s"\n' if place.mbps else ""
-    config.write_text(
-        f'lan = "{place.lan}"\nwan = "{place.wan}"\n{rate}tcp = {{ congestion = "{congestion}" }}\n'
+    def configuration(self, place: Place) -> str:
+        """The configuration of `lasthopd`."""
+        rate = place.mbps if self.rate else None
+        text = configuration(self.mode, place.lan, place.wan, rate)
+        return text + peer(place, 1) if self.mode == "pair" else text
+
+    @contextlib.contextmanager
+    def gateway(self, program: Path, place: Place) -> Iterator[tuple[int, Guard]]:
+        """`lasthopd` at the gateway."""
+        config = place.folder / "lasthopd.toml"
+        config.write_text(self.configuration(place))
+
+        def guard() -> None:
+            for device in ("lh-lan",) if self.mode == "pair" else ("lh-lan", "lh-wan"):
+                found = json.loads(call(place.namespace, "ip", "-j", "-s", "link", "show", device))
+                counters = found[0]["stats64"]
+                if not counters["tx"]["packets"] or not counters["rx"]["packets"]:
+                    raise Problem(f"no packet has passed lasthopd by {device}")
+
+        ready = "connected" if self.mode == "pair" else "running"
+        socket = place.folder / "control"
+        words = inside(place.namespace, program, "run", "--config", config, "--socket", socket)
+        with running(words, lambda printed: ready in printed) as process:
+            yield process.pid, guard
+
+
+def configuration(mode: str, lan: str, wan: str, mbps: float | None) -> str:
+    """The configuration of a gateway with the hop's rate."""
+    rate = f'rate = "{mbps:g} Mbit/s"\n' if mbps else ""
+    return f'lan = "{lan}"\nwan = "{wan}"\nmode = "{mode}"\n{rate}'
+
+
+def peer(place: Place, other: int) -> str:
+    """What one of two gateways knows of the other one."""
+    key = (place.folder / f"public-{other}").read_text().strip()
+    return (
+        f'peer = "{place.addresses[other]}:{PEER_PORT}"\npeer_key = "{key}"\n'
+        f'key = "{place.folder / f"private-{1 - other}"}"\n'
     )
 
-    def guard() -> None:
-        for device in ("lh-lan", "lh-wan"):
-            found = json.loads(call(place.namespace, "ip", "-j", "-s", "link", "show", device))
-            counters = found[0]["stats64"]
-            if not counters["tx"]["packets"] or not counters["rx"]["packets"]:
-                raise Problem(f"no packet has passed lasthopd by {device}")
 
-    words = inside(place.namespace, program, "run", "--config", config)
-    with running(words, lambda printed: "running" in printed) as process:
-        yield process.pid, guard
+@contextlib.contextmanager
+def far_gateway(program: Path, place: Place) -> Iterator[None]:
+    """The other gateway of a pair, with keys for both."""
+    assert place.far is not None
+    for end in range(2):
+        words = [program, "key", "--file", place.folder / f"private-{end}"]
+        (place.folder / f"public-{end}").write_text(call(place.namespace, *words))
+    config = place.folder / "far.toml"
+    config.write_text(configuration("pair", "link2", "link1", place.mbps) + peer(place, 0))
+    words = inside(
+        place.far, program, "run", "--config", config, "--socket", place.folder / "far"
+    )
+    with running(words, lambda printed: "running" in printed):
+        yield
 
 
 HAPROXY = f"""
@@ -362,9 +408,16 @@ class Nodes:
 
     server: str
     gateway: str
+    far: str
     user: str
+    #: That of the server, and those of both ends of the hop.
     address: str
+    ends: tuple[str, str]
     health: record.Row
+
+    def place(self, folder: Path, mbps: float) -> Place:
+        """The gateway."""
+        return Place(self.gateway, "link0", "link1", folder, mbps, self.far, self.ends)
 
 
 @contextlib.contextmanager
@@ -380,9 +433,11 @@ def emulated(program: Path, hop: Hop, seed: int) -> Iterator[Nodes]:
         if not line:
             raise Problem("the emulator does not start")
         nodes = json.loads(line)
-        names = {name: nodes[name]["namespace"] for name in ("server", "gateway", "user")}
-        path = Nodes(**names, address=nodes["server"]["addresses"][0], health={})
-        for name, links in (("server", [0]), ("gateway", [0, 1]), ("user", [1])):
+        names = {name: nodes[name]["namespace"] for name in ("server", "gateway", "far", "user")}
+        server, near, far = (nodes[name]["addresses"][0] for name in ("server", "gateway", "far"))
+        path = Nodes(**names, address=server, ends=(near, far), health={})
+        ends = {"server": [0], "gateway": [0, 1], "far": [1, 2], "user": [2]}
+        for name, links in ends.items():
             for link in links:
                 call(names[name], "ip", "link", "set", f"link{link}", "mtu", MTU)
         yield path

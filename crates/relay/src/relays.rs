@@ -1,12 +1,14 @@
 //! The split connections of a box, with all halves in one host.
 
 mod associations;
+mod carried;
 mod halves;
 mod opening;
 mod over_srp;
 mod snapshot;
 mod split;
 
+pub use carried::{Carried, End, Ended, Ending, Stage};
 pub use associations::{AssociationSnapshot, StreamName};
 pub use opening::Onward;
 pub use snapshot::{AdoptError, RelaySnapshot};
@@ -16,6 +18,7 @@ use crate::hop::{FlowId, Hop, Metered};
 use crate::{Half, HopRate, Next, Policy, Relay, Side};
 use base::{Random, Time};
 use core::net::IpAddr;
+use carried::Life;
 use halves::{HalfEvents, HalfId, Halves};
 use host::{ConnectionId, FourTuple, Host, Outlet};
 use opening::Waiting;
@@ -33,6 +36,10 @@ pub struct Relays {
     statistics: Statistics,
     /// Bytes that the box holds now.
     held: u64,
+    /// No connection is split any more.
+    is_draining: bool,
+    /// Those that are over, if they are kept.
+    ended: Option<Vec<Ended>>,
 }
 
 #[derive(Debug)]
@@ -46,13 +53,27 @@ struct Entry {
     client: FourTuple,
     /// Bytes held as of the last event.
     held: u64,
+    /// By [`Side`], whether the end is known to be behind the hop.
+    behind_hop: [bool; 2],
+    /// When it was split.
+    began: Time,
+    life: Life,
 }
 
 impl Entry {
     /// Without halves.
-    fn new(client: FourTuple) -> Entry {
+    fn new(now: Time, client: FourTuple) -> Entry {
         let relay = Relay::new(Policy::default());
-        Entry { relay, halves: [None; 2], waiting: None, client, held: 0 }
+        Entry {
+            relay,
+            halves: [None; 2],
+            waiting: None,
+            client,
+            held: 0,
+            behind_hop: [false; 2],
+            began: now,
+            life: Life::new(now),
+        }
     }
 }
 
@@ -88,6 +109,8 @@ impl Relays {
             hop: None,
             statistics: Statistics::default(),
             held: 0,
+            is_draining: false,
+            ended: None,
         }
     }
 
@@ -102,6 +125,14 @@ impl Relays {
     /// of each; and no half needs a slow start there, if the rate is known.
     pub fn set_hop(&mut self, rate: HopRate) {
         self.hop = Some(Hop::new(rate));
+    }
+
+    /// From now on, the hop has this rate. Connections that were split while it had none do not share it.
+    pub fn set_hop_rate(&mut self, rate: base::Rate) {
+        match &mut self.hop {
+            Some(hop) => hop.set_rate(rate),
+            None => self.set_hop(HopRate::Given(rate)),
+        }
     }
 
     /// The rate of the hop, if it is known.
@@ -159,6 +190,7 @@ impl Relays {
 
     /// Puts a relay into the table.
     fn put(&mut self, number: u32, mut entry: Entry, behind_hop: [bool; 2]) {
+        entry.behind_hop = behind_hop;
         if let Some(hop) = &mut self.hop {
             for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
                 let half = entry.halves[side as usize].and_then(|id| self.halves.connection(id));
@@ -276,10 +308,12 @@ impl Relays {
         while let Some(HalfEvents { id, relay: number, side, events }) =
             self.halves.poll_events(now)
         {
-            let Some(Some(Entry { relay, halves, .. })) = self.splits.get_mut(number as usize)
+            let Some(Some(Entry { relay, halves, life, .. })) =
+                self.splits.get_mut(number as usize)
             else {
                 continue;
             };
+            life.on_events(now, side, events, || self.halves.amounts(id));
             let both = halves[side.other() as usize].and_then(|other| {
                 self.halves.access_both(now, [id, other], |near, far| {
                     relay.handle(now, (side, events), near, Some(far));
@@ -300,8 +334,7 @@ impl Relays {
             let is_over = relay.is_over();
             self.on_answer(now, number, side, events);
             if is_over {
-                self.take(number);
-                self.statistics.over += 1;
+                self.finish(number);
             } else {
                 self.count_held(number);
             }

@@ -42,7 +42,8 @@ impl Relays {
     /// Opens the connection that a SYN asks for on towards its destination; by TCP it is in the name of
     /// the client, with its address and port. Once the server has accepted it, the client is accepted; if
     /// the server refuses it or does not answer, the client is refused. Returns false, and leaves the packet
-    /// alone, if there is such a connection, or if both its ends are one, or if the peer takes no more.
+    /// alone, if there is such a connection, or if both its ends are one, or if the peer takes no more, or if no
+    /// more are to be split ([`Relays::drain`]).
     pub fn open(&mut self, now: Time, syn: &Packet, split: &Split, onward: Onward) -> bool {
         let Body::Tcp(segment) = &syn.body else { return false };
         let client = FourTuple::of_segment(&syn.ip, segment).reversed();
@@ -51,6 +52,9 @@ impl Relays {
                 **last = *syn;
             }
             return true;
+        }
+        if self.is_draining {
+            return false;
         }
         let config = Box::new(split.configs[Side::Client as usize].clone());
         let waiting = Waiting::Syn { syn: Box::new(*syn), config };
@@ -105,7 +109,7 @@ impl Relays {
         let halves = [to_client, to_server];
         self.put(
             number,
-            Entry { relay, halves, waiting: Some(waiting), ..Entry::new(client) },
+            Entry { relay, halves, waiting: Some(waiting), ..Entry::new(now, client) },
             [false; 2],
         );
         self.statistics.split += 1;
@@ -204,8 +208,7 @@ impl Relays {
 
     /// A half is over before both were there: the other end is told.
     fn refuse(&mut self, now: Time, number: u32, side: Side, events: Events) {
-        let Some(entry) = self.take(number) else { return };
-        self.statistics.over += 1;
+        let Some(entry) = self.finish(number) else { return };
         match (side, entry.waiting) {
             (Side::Server, Some(Waiting::Syn { syn, .. })) => {
                 self.halves.host.reset_sender(now, &syn);
@@ -228,12 +231,11 @@ impl Relays {
     /// Resets the ends of a connection, and forgets it. A client that waits by TCP is not told: if it still
     /// wants the connection, its next SYN opens another one.
     pub(super) fn abandon(&mut self, now: Time, number: u32) {
-        let Some(Entry { halves, waiting, .. }) = self.take(number) else { return };
+        let Some(Entry { halves, waiting, .. }) = self.finish(number) else { return };
         if let Some(Waiting::Stream(name)) = waiting {
             self.halves.associations.refuse(name, Reason::Aborted);
         }
         self.abort_halves(now, halves);
-        self.statistics.over += 1;
     }
 
     fn abort_halves(&mut self, now: Time, halves: [Option<HalfId>; 2]) {

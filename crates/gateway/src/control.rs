@@ -1,8 +1,9 @@
 //! The control socket. A request is one line of JSON, such as `{"command":"status"}`, and so is the answer:
 //! `{"status":{...}}` or `{"error":"..."}`. Each connection carries one of both.
 
+use crate::service::Handle;
 use crate::serving::{Exchange, Server};
-use crate::{Observe, Status};
+use crate::{Connections, Status};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -22,17 +23,27 @@ const LONGEST_ANSWER: usize = 1 << 20;
 enum Request {
     // With braces: serde lets unknown keys pass beside a name alone.
     Status {},
+    Connections {},
+    /// New connections pass unsplit from now on, or are split again.
+    Drain {
+        #[serde(default)]
+        undo: bool,
+    },
+    /// The configuration is read again.
+    Reload {},
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
     Status(Box<Status>),
+    Connections(Connections),
+    Done {},
     Error(String),
 }
 
 /// A control socket, which is removed when this is dropped.
-pub struct Control {
+pub(crate) struct Control {
     path: PathBuf,
     /// The socket's device and inode.
     identity: (u64, u64),
@@ -44,7 +55,7 @@ impl Control {
     ///
     /// # Errors
     /// If another process listens there, or the system refuses.
-    pub fn listen(path: &Path, observe: Observe) -> io::Result<Control> {
+    pub(crate) fn listen(path: &Path, handle: Handle) -> io::Result<Control> {
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process answers there"));
         }
@@ -65,8 +76,7 @@ impl Control {
             return Err(error);
         }
         let identity = identity(path)?;
-        let server =
-            Server::start("control", listener, move |exchange| answer(exchange, &observe))?;
+        let server = Server::start("control", listener, move |exchange| answer(exchange, &handle))?;
         Ok(Control { path: path.to_owned(), identity, _server: server })
     }
 }
@@ -89,19 +99,27 @@ fn has_line(bytes: &[u8]) -> bool {
     bytes.contains(&b'\n')
 }
 
-fn answer(exchange: &mut Exchange, observe: &Observe) -> io::Result<()> {
+fn answer(exchange: &mut Exchange, handle: &Handle) -> io::Result<()> {
     let Some(request) = exchange.request(LONGEST_REQUEST, has_line)? else {
         let message = format!("expected one line of at most {LONGEST_REQUEST} bytes");
         return write(exchange, &Answer::Error(message));
     };
     let answer = match serde_json::from_slice(&request) {
-        Ok(Request::Status {}) => match observe() {
-            Ok((status, _)) => Answer::Status(Box::new(status)),
-            Err(error) => Answer::Error(error.to_string()),
-        },
+        Ok(request) => act(&request, handle).unwrap_or_else(Answer::Error),
         Err(error) => Answer::Error(format!("not a request: {error}")),
     };
     write(exchange, &answer)
+}
+
+fn act(request: &Request, handle: &Handle) -> Result<Answer, String> {
+    let core = handle.upgrade().ok_or("the gateway is ending")?;
+    let answer = match request {
+        Request::Status {} => core.observe().map(|(status, _)| Answer::Status(Box::new(status))),
+        Request::Connections {} => core.daemon().connections().map(Answer::Connections),
+        Request::Drain { undo } => core.daemon().drain(!undo).map(|()| Answer::Done {}),
+        Request::Reload {} => return core.reload().map(|()| Answer::Done {}),
+    };
+    answer.map_err(|error| error.to_string())
 }
 
 fn write(exchange: &mut Exchange, message: &impl Serialize) -> io::Result<()> {
@@ -115,12 +133,57 @@ fn write(exchange: &mut Exchange, message: &impl Serialize) -> io::Result<()> {
 /// # Errors
 /// If there is none that answers.
 pub fn status(path: &Path) -> io::Result<Status> {
+    match ask(path, &Request::Status {})? {
+        Answer::Status(status) => Ok(*status),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Asks it for the connections that it carries.
+///
+/// # Errors
+/// If there is none that answers.
+pub fn connections(path: &Path) -> io::Result<Connections> {
+    match ask(path, &Request::Connections {})? {
+        Answer::Connections(connections) => Ok(connections),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Lets new connections pass it unsplit; or, with `undo`, be split again.
+///
+/// # Errors
+/// If there is none that answers.
+pub fn drain(path: &Path, undo: bool) -> io::Result<()> {
+    done(ask(path, &Request::Drain { undo })?)
+}
+
+/// Lets it read its configuration again.
+///
+/// # Errors
+/// If there is none that answers, or if something is wrong with the configuration.
+pub fn reload(path: &Path) -> io::Result<()> {
+    done(ask(path, &Request::Reload {})?)
+}
+
+fn done(answer: Answer) -> io::Result<()> {
+    match answer {
+        Answer::Done {} => Ok(()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn unexpected(answer: &Answer) -> io::Error {
+    match answer {
+        Answer::Error(message) => io::Error::other(message.clone()),
+        _ => io::Error::other("it answers something else"),
+    }
+}
+
+fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
     let mut exchange = Exchange::new(Box::new(UnixStream::connect(path)?));
-    write(&mut exchange, &Request::Status {})?;
+    write(&mut exchange, request)?;
     let closed = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let line = exchange.request(LONGEST_ANSWER, has_line)?.ok_or_else(closed)?;
-    match serde_json::from_slice(&line)? {
-        Answer::Status(status) => Ok(*status),
-        Answer::Error(message) => Err(io::Error::other(message)),
-    }
+    Ok(serde_json::from_slice(&line)?)
 }

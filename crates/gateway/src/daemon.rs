@@ -1,8 +1,10 @@
 //! The running gateway.
 
+use crate::connections::{Connection, Connections};
 use crate::network::Network;
 use crate::peer::{self, PeerError, Way};
-use crate::plane::Plane;
+use crate::plane::{Kind, Plane};
+use crate::records::Records;
 use crate::{Observation, doctor};
 use base::Seed;
 use host::Middlebox as _;
@@ -13,6 +15,9 @@ use scenario::{Gateway, Peer, Work};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tcp::Config;
 use thiserror::Error;
 
@@ -36,6 +41,14 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// The file of the records cannot be written.
+    #[error("writing records to {path}: {source}")]
+    Records {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
     /// Signals cannot be caught.
     #[error("catching signals: {0}")]
     Signals(#[source] io::Error),
@@ -50,6 +63,10 @@ pub enum Error {
 /// A gateway, which runs until this is dropped.
 pub struct Daemon {
     plane: Running<Plane>,
+    mtu: u16,
+    clock: Clock,
+    /// Records that were not written.
+    unwritten: Arc<AtomicU64>,
     /// Undone after the devices are gone.
     _network: Network,
 }
@@ -64,8 +81,10 @@ impl Daemon {
         let mtu = largest_mtu(gateway)?;
         let (seed, clock) = (Seed(getrandom::u64()?), Clock::start());
         let mut way = None;
-        let plane = match &gateway.work {
-            Work::Spoof(spoofer) => Plane::Spoof(splitter(gateway, spoofer, mtu, seed)),
+        let unwritten = Arc::default();
+        let records = records(gateway.records.as_deref(), clock, &unwritten)?;
+        let kind = match &gateway.work {
+            Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
             Work::Pair(pair, peer) => {
                 let opened = Way::open(clock.now(), peer)?;
                 let hop = match peer.mtu {
@@ -75,15 +94,16 @@ impl Daemon {
                 let pair = Pair { mtu: hop, ..pair.clone() };
                 let plane = one_of_pair(gateway, &pair, opened.names(), peer, (mtu, seed));
                 way = Some(opened);
-                Plane::Pair(plane)
+                Kind::Pair(plane)
             }
         };
         let (network, tuns) = Network::set_up(gateway)?;
+        let plane = Plane::new(kind, records);
         let mut inline = Inline::new(plane, tuns, &gateway.lan, clock)?;
         if let Some(way) = way {
             inline = inline.with_underlay(Box::new(way));
         }
-        Ok(Daemon { plane: inline.start()?, _network: network })
+        Ok(Daemon { plane: inline.start()?, mtu, clock, unwritten, _network: network })
     }
 
     /// Whether it runs. It ends by itself if one of its devices is removed.
@@ -121,7 +141,9 @@ impl Daemon {
     /// If it has ended.
     pub fn observe(&self) -> Result<Observation, Error> {
         let observe = |_, middlebox: &mut Plane, packets: &Counts| {
-            let mut observed = Observation { packets: *packets, ..Observation::default() };
+            let draining = middlebox.relays().is_draining();
+            let mut observed =
+                Observation { packets: *packets, draining, ..Observation::default() };
             middlebox.counts(&mut |name, value| {
                 observed.counters.insert(name, value);
             });
@@ -130,13 +152,68 @@ impl Daemon {
             });
             observed
         };
-        Ok(self.plane.call(observe)?)
+        let observed = self.plane.call(observe)?;
+        Ok(Observation { unwritten: self.unwritten.load(Ordering::Relaxed), ..observed })
+    }
+
+    /// The connections that it carries.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn connections(&self) -> Result<Connections, Error> {
+        // Packets need not wait until a large table was looked at.
+        const PART: usize = 512;
+        let mut all = Vec::new();
+        for start in (0..).step_by(PART) {
+            let part = self.plane.call(move |now, plane, _| {
+                let carried = plane.relays().carried(start..start + PART)?;
+                Some(carried.map(|carried| Connection::new(now, &carried)).collect::<Vec<_>>())
+            })?;
+            let Some(part) = part else { break };
+            all.extend(part);
+        }
+        Ok(Connections::new(all))
+    }
+
+    /// Lets new connections pass unsplit; or, with `false`, splits them again. Those that it carries go on.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn drain(&self, draining: bool) -> Result<(), Error> {
+        Ok(self.plane.call(move |_, plane, _| plane.relays().drain(draining))?)
+    }
+
+    /// Sets what may be set while it runs: how new connections are split, the rate if it is given, and the file of
+    /// the records, which is opened again.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, and nothing has changed then; or if it has ended.
+    pub fn set(&self, gateway: &Gateway) -> Result<(), Error> {
+        let records = records(gateway.records.as_deref(), self.clock, &self.unwritten)?;
+        let (work, tcp) = (gateway.work.clone(), tcp_within(gateway, self.mtu));
+        Ok(self.plane.call(move |_, plane, _| {
+            plane.set(&work, &tcp);
+            plane.record(records);
+        })?)
     }
 
     /// Ends it. Connections that it carries are lost.
     pub fn stop(self) {
         let _ = self.plane.stop();
     }
+}
+
+/// The records, if there are to be any.
+fn records(
+    path: Option<&Path>,
+    clock: Clock,
+    unwritten: &Arc<AtomicU64>,
+) -> Result<Option<Records>, Error> {
+    let open = |path: &Path| {
+        let opened = Records::open(path, clock, Arc::clone(unwritten));
+        opened.map_err(|source| Error::Records { path: path.display().to_string(), source })
+    };
+    path.map(open).transpose()
 }
 
 /// The largest packet of any interface, bytes.
@@ -167,6 +244,11 @@ fn one_of_pair(
     at_site(gateway, names, (mtu, seed), |site| pair.gateway(site, peer::overhead(is_ipv6)))
 }
 
+/// The settings of the gateway's TCP, where no packet is longer.
+fn tcp_within(gateway: &Gateway, mtu: u16) -> Config {
+    Config { mss: gateway.tcp.mss.min(mtu.saturating_sub(40)), ..gateway.tcp.clone() }
+}
+
 /// Makes a box at the place of a gateway, whose own name and whose neighbour's are these.
 fn at_site<R>(
     gateway: &Gateway,
@@ -174,7 +256,6 @@ fn at_site<R>(
     (mtu, seed): (u16, Seed),
     make: impl FnOnce(&Site<'_>) -> R,
 ) -> R {
-    let mss = gateway.tcp.mss.min(mtu.saturating_sub(40));
     make(&Site {
         own: [own, own],
         neighbours: &[Neighbour { name: Gateway::HOP, address: peer, port: Side::Wan.port() }],
@@ -182,7 +263,7 @@ fn at_site<R>(
         flows: &BTreeMap::new(),
         tunnels: &[],
         readable: &[],
-        tcp: &Config { mss, ..gateway.tcp.clone() },
+        tcp: &tcp_within(gateway, mtu),
         has_streams: false,
         contents: &Contents::default(),
         random: &|| seed.stream("gateway"),

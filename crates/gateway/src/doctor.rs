@@ -103,9 +103,10 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
             findings.extend(system::links(&netlink, gateway));
             findings.extend(system::reverse_paths());
             findings.extend(system::rules(&netlink, gateway));
-            if !running {
-                findings.extend(system::taken(&netlink));
-            }
+            findings.extend(match running {
+                true => system::own(&netlink, gateway),
+                false => system::taken(&netlink),
+            });
         }
         Err(error) => findings.push(Finding::error("netlink", error.to_string(), None)),
     }

@@ -4,6 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod connections;
 mod control;
 mod daemon;
 pub mod doctor;
@@ -13,13 +14,17 @@ mod metrics;
 mod network;
 mod peer;
 mod plane;
+mod records;
+mod reload;
 mod service;
 mod serving;
 mod status;
+pub mod top;
 
-pub use control::{Control, SOCKET, status};
+pub use connections::{By, Connection, Connections, How, Rates, Record, State, User};
+pub use control::{SOCKET, connections, drain, reload, status};
 pub use daemon::{Daemon, Error};
-pub use metrics::Metrics;
 pub use peer::{PeerError, public_key};
-pub use service::{Observe, Service, run};
+pub use reload::{read, source};
+pub use service::{Service, run};
 pub use status::{Device, Observation, Packets, Status};

@@ -4,10 +4,11 @@ use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gateway::doctor::{self, Severity};
 use gateway::{install, logs};
-use scenario::{Gateway, LabHop, ScenarioError, Source, Style};
+use scenario::{Gateway, LabHop, Style};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use tracing_subscriber::filter::Targets;
 
 /// A gateway that carries the TCP connections of its users over a bad hop.
@@ -84,6 +85,30 @@ enum Command {
         /// As an object in JSON
         #[arg(long)]
         json: bool,
+        /// Show the connections that it carries instead
+        #[arg(long)]
+        connections: bool,
+    },
+    /// Show users and connections, each second until q is pressed
+    Top {
+        #[command(flatten)]
+        socket: Socket,
+    },
+    /// Let new connections pass unsplit, and wait until the gateway carries none any more
+    Drain {
+        #[command(flatten)]
+        socket: Socket,
+        /// Wait at most so long; 0 does not wait
+        #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+        timeout: u32,
+        /// Split connections again
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Let the running gateway read its configuration again
+    Reload {
+        #[command(flatten)]
+        socket: Socket,
     },
     /// Print the scenario file with which the lab predicts what this gateway does on a hop: lasthop run FILE
     Scenario {
@@ -160,7 +185,8 @@ fn act(command: Command) -> Result<ExitCode, String> {
     match command {
         Command::Run { configuration, socket } => {
             let gateway = read(&configuration.config)?;
-            gateway::run(&gateway, Some(&socket.socket)).map_err(|error| error.to_string())?;
+            gateway::run(&gateway, &configuration.config, Some(&socket.socket))
+                .map_err(|error| error.to_string())?;
         }
         Command::Key { file } => {
             let public = gateway::public_key(&file).map_err(|error| error.to_string())?;
@@ -171,24 +197,25 @@ fn act(command: Command) -> Result<ExitCode, String> {
             let gateway = read(&configuration.config)?;
             return examine(&gateway, &socket.socket, json);
         }
-        Command::Status { socket, json } => {
-            let path = socket.socket;
-            let status = gateway::status(&path)
-                .map_err(|error| format!("no gateway answers at {}: {error}", path.display()))?;
-            match json {
-                true => print_json(&status)?,
-                false => print(&status.to_string())?,
-            }
+        Command::Status { socket, json, connections } => match connections {
+            true => print_value(&socket.of(gateway::connections)?, json)?,
+            false => print_value(&socket.of(gateway::status)?, json)?,
+        },
+        Command::Top { socket } => socket.of(gateway::top::show)?,
+        Command::Drain { socket, timeout, undo } => return drain(&socket, timeout, undo),
+        Command::Reload { socket } => {
+            gateway::reload(&socket.socket).map_err(|error| error.to_string())?;
         }
         Command::Scenario { configuration, rate, delay, loss, queue, lan_delay } => {
-            let source = source(&configuration.config)?;
-            if rate.is_none() && Gateway::read(&source).map_err(shown)?.rate().is_none() {
+            if rate.is_none() && read(&configuration.config)?.rate().is_none() {
                 return Err(
                     "the configuration has no rate of the hop: give it with --rate".to_owned()
                 );
             }
+            let source = gateway::source(&configuration.config)?;
             let hop = LabHop { rate, delay, loss, queue, lan_delay };
-            print(&Gateway::scenario(&source, &hop).map_err(shown)?)?;
+            let text = Gateway::scenario(&source, &hop).map_err(|error| error.render(style()))?;
+            print(&text)?;
         }
         Command::Install { root } => {
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -215,22 +242,43 @@ fn act(command: Command) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+impl Socket {
+    /// Asks the gateway.
+    fn of<T>(&self, ask: impl FnOnce(&Path) -> std::io::Result<T>) -> Result<T, String> {
+        let shown = self.socket.display();
+        ask(&self.socket).map_err(|error| format!("no gateway answers at {shown}: {error}"))
+    }
+}
+
+/// Exit code 1 says that connections are left.
+fn drain(socket: &Socket, timeout: u32, undo: bool) -> Result<ExitCode, String> {
+    socket.of(|path| gateway::drain(path, undo))?;
+    if undo {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for second in 0..=timeout {
+        if second > 0 {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let left = socket.of(gateway::connections)?.total;
+        if left == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if second == timeout {
+            print(&format!("{left} connections are left\n"))?;
+        }
+    }
+    Ok(ExitCode::FAILURE)
+}
+
 /// The configuration in a file, or a report of what is wrong.
 fn read(path: &Path) -> Result<Gateway, String> {
-    Gateway::read(&source(path)?).map_err(shown)
+    gateway::read(path, style())
 }
 
-/// A file.
-fn source(path: &Path) -> Result<Source, String> {
-    let shown = path.display();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("reading {shown}: {error}"))?;
-    Ok(Source::new(text, shown.to_string()))
-}
-
-/// A report of what is wrong.
-fn shown(error: ScenarioError) -> String {
-    error.render(if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain })
+/// How reports look.
+fn style() -> Style {
+    if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain }
 }
 
 fn examine(gateway: &Gateway, socket: &Path, json: bool) -> Result<ExitCode, String> {
@@ -255,6 +303,10 @@ fn examine(gateway: &Gateway, socket: &Path, json: bool) -> Result<ExitCode, Str
 fn report(done: Result<Vec<install::Done>, install::Error>) -> Result<(), String> {
     let done = done.map_err(|error| error.to_string())?;
     print(&done.iter().map(|done| format!("{done}\n")).collect::<String>())
+}
+
+fn print_value<T: serde::Serialize + ToString>(value: &T, json: bool) -> Result<(), String> {
+    if json { print_json(value) } else { print(&value.to_string()) }
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<(), String> {

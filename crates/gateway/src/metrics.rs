@@ -1,7 +1,8 @@
 //! Metrics for Prometheus, in the text format of OpenMetrics 1.0.
 
+use crate::service::Handle;
 use crate::serving::{Exchange, Server};
-use crate::{Observation, Observe, Status};
+use crate::{Observation, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -18,7 +19,7 @@ const LONGEST_REQUEST: usize = 8192;
 const MOST_HEADERS: usize = 64;
 
 /// Metrics at an address, until this is dropped.
-pub struct Metrics {
+pub(crate) struct Metrics {
     address: SocketAddr,
     _server: Server,
 }
@@ -28,29 +29,27 @@ impl Metrics {
     ///
     /// # Errors
     /// If the address is taken.
-    pub fn listen(address: SocketAddr, observe: Observe) -> io::Result<Metrics> {
+    pub(crate) fn listen(address: SocketAddr, handle: Handle) -> io::Result<Metrics> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let server =
-            Server::start("metrics", listener, move |exchange| answer(exchange, &observe))?;
+        let server = Server::start("metrics", listener, move |exchange| answer(exchange, &handle))?;
         Ok(Metrics { address, _server: server })
     }
 
     /// The address.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-fn answer(exchange: &mut Exchange, observe: &Observe) -> io::Result<()> {
+fn answer(exchange: &mut Exchange, handle: &Handle) -> io::Result<()> {
     let is_whole = |bytes: &[u8]| bytes.windows(4).any(|end| end == b"\r\n\r\n");
     let request = exchange.request(LONGEST_REQUEST, is_whole)?.unwrap_or_default();
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let is_http = parsed.parse(&request).is_ok_and(|status| status.is_complete());
     let (code, body) = match (is_http, parsed.method, parsed.path) {
-        (true, Some("GET" | "HEAD"), Some("/metrics")) => match observe() {
+        (true, Some("GET" | "HEAD"), Some("/metrics")) => match handle.observe() {
             Ok((status, observed)) => ("200 OK", text(&status, &observed)),
             Err(error) => ("503 Service Unavailable", format!("{error}\n")),
         },
@@ -115,6 +114,14 @@ impl Collector for Moment {
         let build = [("version", status.version.as_str()), ("mode", status.mode.as_str())];
         family(e, "build_info", "The program and its mode", MetricType::Gauge, [(build, 1)])?;
         gauge(e, "uptime_seconds", "Time since the start", status.uptime_seconds)?;
+        gauge(e, "draining", "1 if new connections pass unsplit", status.draining.into())?;
+        let encoder = e.encode_descriptor(
+            "records_dropped",
+            "Records of connections that were not written",
+            None,
+            MetricType::Counter,
+        )?;
+        ConstCounter::new(status.unwritten).encode(encoder)?;
         let sides = [("lan", &status.packets.lan), ("wan", &status.packets.wan)];
         let kinds = [
             ("device_received_packets", "Packets that came from a side"),

@@ -1,54 +1,124 @@
 //! A gateway with all by which it is watched: control socket, metrics, log, service manager.
 
+use crate::control::Control;
 use crate::logs::LossWatch;
-use crate::{Control, Daemon, Error, Metrics, Observation, Status};
+use crate::metrics::Metrics;
+use crate::{Daemon, Error, Observation, Status, reload};
 use base::{Duration, Time};
 use live::Clock;
-use scenario::Gateway;
+use scenario::{Gateway, Style};
 use sd_notify::NotifyState;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tracing::{error, info, warn};
-
-/// Tells the state of a gateway.
-pub type Observe = Arc<dyn Fn() -> Result<(Status, Observation), Error> + Send + Sync>;
 
 /// How often the gateway is looked after.
 const PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What clients ask and tell a running gateway.
+pub(crate) struct Core {
+    daemon: Daemon,
+    clock: Clock,
+    /// As it runs.
+    gateway: Mutex<Gateway>,
+    /// The file of its configuration.
+    config: Option<PathBuf>,
+    metrics: Mutex<Option<Metrics>>,
+}
+
+/// Reaches a gateway as long as it runs.
+#[derive(Clone)]
+pub(crate) struct Handle(Weak<Core>);
+
+impl Handle {
+    pub(crate) fn upgrade(&self) -> Option<Arc<Core>> {
+        self.0.upgrade()
+    }
+
+    /// The state of this moment.
+    pub(crate) fn observe(&self) -> Result<(Status, Observation), Error> {
+        self.upgrade().ok_or(live::Error::Stopped)?.observe()
+    }
+}
+
+/// What a mutex protects is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    pub(crate) fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
+    /// The state of this moment.
+    pub(crate) fn observe(&self) -> Result<(Status, Observation), Error> {
+        let observation = self.daemon.observe()?;
+        let uptime = self.clock.now().as_nanos() / 1_000_000_000;
+        Ok((Status::new(&lock(&self.gateway), uptime, &observation), observation))
+    }
+
+    fn serve_metrics(self: &Arc<Core>, address: SocketAddr) -> Result<Metrics, Error> {
+        let handle = Handle(Arc::downgrade(self));
+        Metrics::listen(address, handle).map_err(failed(address))
+    }
+
+    /// Reads the configuration again, and sets what has changed. If that is not possible, nothing changes, and the
+    /// result is why.
+    pub(crate) fn reload(self: &Arc<Core>) -> Result<(), String> {
+        let path = self.config.as_ref().ok_or("there is no file of the configuration")?;
+        let new = reload::read(path, Style::Plain)?;
+        let mut running = lock(&self.gateway);
+        reload::admit(&running, &new)?;
+        // What may be refused comes first.
+        let metrics = match new.metrics {
+            Some(address) if new.metrics != running.metrics => {
+                Some(self.serve_metrics(address).map_err(|error| error.to_string())?)
+            }
+            _ => None,
+        };
+        self.daemon.set(&new).map_err(|error| error.to_string())?;
+        if new.metrics != running.metrics {
+            *lock(&self.metrics) = metrics;
+        }
+        *running = new;
+        info!("reloaded");
+        Ok(())
+    }
+}
 
 /// A running gateway and what tells about it.
 pub struct Service {
     // No client asks any more when the gateway ends: fields are dropped in this order.
     control: Option<Control>,
-    metrics: Option<Metrics>,
-    daemon: Arc<Daemon>,
-    clock: Clock,
+    core: Arc<Core>,
     losses: LossWatch,
 }
 
 impl Service {
     /// Starts a gateway in the network namespace of the calling thread, with its control socket, if it is to have
-    /// one, and its metrics.
+    /// one, and its metrics. `config` is the file that is read when it is to reload.
     ///
     /// # Errors
     /// If the system does not let it; nothing is left changed then.
-    pub fn start(gateway: &Gateway, socket: Option<&Path>) -> Result<Service, Error> {
-        let daemon = Arc::new(Daemon::start(gateway)?);
-        let clock = Clock::start();
-        let observed = Arc::downgrade(&daemon);
-        let about = gateway.clone();
-        let observe: Observe = Arc::new(move || {
-            let observation = observed.upgrade().ok_or(live::Error::Stopped)?.observe()?;
-            let uptime = clock.now().as_nanos() / 1_000_000_000;
-            Ok((Status::new(&about, uptime, &observation), observation))
+    pub fn start(
+        gateway: &Gateway,
+        config: Option<&Path>,
+        socket: Option<&Path>,
+    ) -> Result<Service, Error> {
+        let core = Arc::new(Core {
+            daemon: Daemon::start(gateway)?,
+            clock: Clock::start(),
+            gateway: Mutex::new(gateway.clone()),
+            config: config.map(Path::to_owned),
+            metrics: Mutex::new(None),
         });
-        let losses = LossWatch::default();
-        let mut service = Service { control: None, metrics: None, daemon, clock, losses };
-        match service.listen(gateway, socket, &observe) {
+        let mut service = Service { control: None, core, losses: LossWatch::default() };
+        match service.listen(gateway, socket) {
             Ok(()) => Ok(service),
             Err(error) => {
                 service.stop();
@@ -57,18 +127,12 @@ impl Service {
         }
     }
 
-    fn listen(
-        &mut self,
-        gateway: &Gateway,
-        socket: Option<&Path>,
-        observe: &Observe,
-    ) -> Result<(), Error> {
+    fn listen(&mut self, gateway: &Gateway, socket: Option<&Path>) -> Result<(), Error> {
         if let Some(address) = gateway.metrics {
-            let metrics = Metrics::listen(address, Arc::clone(observe));
-            self.metrics = Some(metrics.map_err(failed(address))?);
+            *lock(&self.core.metrics) = Some(self.core.serve_metrics(address)?);
         }
         if let Some(path) = socket {
-            let control = Control::listen(path, Arc::clone(observe));
+            let control = Control::listen(path, Handle(Arc::downgrade(&self.core)));
             self.control = Some(control.map_err(failed(path.display()))?);
         }
         Ok(())
@@ -77,32 +141,33 @@ impl Service {
     /// The gateway.
     #[must_use]
     pub fn daemon(&self) -> &Daemon {
-        &self.daemon
+        &self.core.daemon
     }
 
     /// The address of the metrics, if there are any.
     #[must_use]
     pub fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref().map(Metrics::address)
+        lock(&self.core.metrics).as_ref().map(Metrics::address)
     }
 
     /// Looks after the gateway. Whether it is alive: its thread has answered.
     fn look(&mut self) -> bool {
-        let Ok(observed) = self.daemon.observe() else { return false };
-        let now: Time = self.clock.now();
+        let Ok(observed) = self.core.daemon.observe() else { return false };
+        let now: Time = self.core.clock.now();
         self.losses.look(now, &observed);
         true
     }
 
     /// Ends it. Connections that it carries are lost.
     pub fn stop(self) {
-        let Service { control, metrics, daemon, .. } = self;
-        drop((control, metrics));
+        let Service { control, core, .. } = self;
+        drop(control);
+        drop(lock(&core.metrics).take());
         // A client may be asking its thread, which answers at once.
-        let mut shared = daemon;
+        let mut shared = core;
         loop {
             match Arc::try_unwrap(shared) {
-                Ok(daemon) => return daemon.stop(),
+                Ok(core) => return core.daemon.stop(),
                 Err(still) => shared = still,
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -121,15 +186,16 @@ enum End {
     Lost,
 }
 
-/// Runs a gateway until the process gets SIGTERM or SIGINT.
+/// Runs a gateway until the process gets SIGTERM or SIGINT. With SIGHUP, it reads the file of its configuration
+/// again.
 ///
 /// # Errors
 /// If it cannot start, or if one of its devices was removed.
-pub fn run(gateway: &Gateway, socket: Option<&Path>) -> Result<(), Error> {
+pub fn run(gateway: &Gateway, config: &Path, socket: Option<&Path>) -> Result<(), Error> {
     let (sender, signals) = mpsc::channel();
-    let mut caught = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
+    let mut caught = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(Error::Signals)?;
     std::thread::spawn(move || caught.forever().try_for_each(|signal| sender.send(signal)));
-    let mut service = Service::start(gateway, socket)?;
+    let mut service = Service::start(gateway, Some(config), socket)?;
     let lan = gateway.lan.join(" ");
     info!(lan, wan = gateway.wan, mode = crate::status::mode(gateway), "running");
     if let Some(address) = service.metrics() {
@@ -138,6 +204,12 @@ pub fn run(gateway: &Gateway, socket: Option<&Path>) -> Result<(), Error> {
     tell(&[NotifyState::Ready, NotifyState::Status("carries connections")]);
     let end = loop {
         match signals.recv_timeout(PERIOD) {
+            Ok(SIGHUP) => {
+                // It has said what it has done.
+                if let Err(error) = service.core.reload() {
+                    error!(error, "not reloaded");
+                }
+            }
             Ok(signal) => break End::Signal(signal),
             Err(RecvTimeoutError::Timeout) => {}
             // Without signals, it runs until it is killed.

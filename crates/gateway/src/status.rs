@@ -15,6 +15,10 @@ pub struct Observation {
     pub counters: BTreeMap<&'static str, u64>,
     /// What the box holds at this moment, by its name.
     pub gauges: BTreeMap<&'static str, u64>,
+    /// New connections pass unsplit.
+    pub draining: bool,
+    /// Records of connections that were not written.
+    pub unwritten: u64,
 }
 
 impl Observation {
@@ -38,6 +42,8 @@ pub struct Status {
     pub uptime_seconds: u64,
     /// What it does.
     pub mode: String,
+    /// New connections pass unsplit, as `lasthopd drain` has said.
+    pub draining: bool,
     /// The interfaces of the network of the users.
     pub lan: Vec<String>,
     /// The interface of the hop.
@@ -48,6 +54,8 @@ pub struct Status {
     pub counters: BTreeMap<String, u64>,
     /// What its box holds at this moment.
     pub gauges: BTreeMap<String, u64>,
+    /// Records of connections that were not written.
+    pub unwritten: u64,
 }
 
 /// Counters of packets. Units of several segments count as one.
@@ -108,6 +116,7 @@ impl Status {
             pid: std::process::id(),
             uptime_seconds,
             mode: mode(gateway),
+            draining: observed.draining,
             lan: gateway.lan.clone(),
             wan: gateway.wan.clone(),
             packets: Packets {
@@ -121,6 +130,7 @@ impl Status {
             },
             counters: owned(&observed.counters),
             gauges: owned(&observed.gauges),
+            unwritten: observed.unwritten,
         }
     }
 }
@@ -136,6 +146,9 @@ impl fmt::Display for Status {
         let Status { version, pid, mode, wan, packets, .. } = self;
         let uptime = Uptime(self.uptime_seconds);
         writeln!(f, "lasthopd {version}, process {pid}, up {uptime}, mode {mode}")?;
+        if self.draining {
+            writeln!(f, "draining: new connections pass unsplit")?;
+        }
         writeln!(f, "LAN {}, WAN {wan}\n", self.lan.join(", "))?;
         writeln!(f, "{:<46}{:>14}{:>14}", "packets", "LAN", "WAN")?;
         let Packets { lan, wan, .. } = packets;
@@ -156,6 +169,7 @@ impl fmt::Display for Status {
             ("packets dropped", packets.dropped),
             ("packets lost without memory", packets.without_memory),
             ("packets lost without a route", packets.without_route),
+            ("records that were not written", self.unwritten),
         ];
         let own = own.into_iter();
         let counters = self.counters.iter().map(|(name, value)| (name.as_str(), *value));

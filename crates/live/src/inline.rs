@@ -127,25 +127,19 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
         let worker = Worker::new(self, receiver, Arc::clone(&bell));
         let builder = std::thread::Builder::new().name("inline".to_owned());
         let thread = builder.spawn(move || worker.run()).doing(doing)?;
-        Ok(Running { sender, bell, thread })
+        Ok(Running { sender, bell, thread: Some(thread) })
     }
 }
 
-/// A running middlebox.
+/// A running middlebox, whose thread ends with this.
 pub struct Running<B> {
     sender: Sender<Command<B>>,
     bell: Arc<OwnedFd>,
-    thread: JoinHandle<Ended<B>>,
+    /// `None` once it was waited for.
+    thread: Option<JoinHandle<Ended<B>>>,
 }
 
 impl<B: Send + 'static> Running<B> {
-    fn send(&self, command: Command<B>) -> Result<(), Error> {
-        self.sender.send(command).map_err(|_| Error::Stopped)?;
-        // It can only fail if the counter is full; then the thread wakes anyway.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        Ok(())
-    }
-
     /// Lets its thread call `f` with the time, the middlebox and its counters, and returns the result. What
     /// the middlebox has to send is sent at its next wake.
     ///
@@ -167,7 +161,7 @@ impl<B: Send + 'static> Running<B> {
     /// Whether it runs. It ends by itself if a device is removed.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        !self.thread.is_finished()
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Ends it, and removes its devices.
@@ -175,9 +169,34 @@ impl<B: Send + 'static> Running<B> {
     /// # Panics
     /// If the middlebox has.
     #[must_use]
-    pub fn stop(self) -> Ended<B> {
+    pub fn stop(mut self) -> Ended<B> {
+        match self.end() {
+            Some(ended) => ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // Only this and its drop take it.
+            None => unreachable!("the thread is waited for once"),
+        }
+    }
+}
+
+impl<B> Running<B> {
+    fn send(&self, command: Command<B>) -> Result<(), Error> {
+        self.sender.send(command).map_err(|_| Error::Stopped)?;
+        // It can only fail if the counter is full; then the thread wakes anyway.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        Ok(())
+    }
+
+    /// Ends its thread, and waits for it.
+    fn end(&mut self) -> Option<std::thread::Result<Ended<B>>> {
+        let thread = self.thread.take()?;
         // One that has ended needs no word.
         let _ = self.send(Command::Stop);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        Some(thread.join())
+    }
+}
+
+impl<B> Drop for Running<B> {
+    fn drop(&mut self) {
+        let _ = self.end();
     }
 }

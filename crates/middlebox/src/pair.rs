@@ -102,23 +102,28 @@ impl Pair {
             ..srp::Config::default()
         };
         relays.enable_srp(srp, of_associations);
-        let config = Config {
-            // Its sender has decided to send it now.
-            nagle: false,
-            keep_alive: site.tcp.keep_alive.or(Some(KeepAlive::default())),
-            ..site.tcp.clone()
-        };
-        let policy = Policy { capacity: Some(self.cache.0), teardown: self.teardown };
         let peer = site.address_of(&self.hop);
         Gateway {
             relays,
-            split: Split { configs: [config.clone(), config], policy },
+            split: self.split(site.tcp),
             own: peer.map_or(site.own[0], |peer| site.address(peer.is_ipv6())),
             peer,
             hop: site.ports_from(&self.hop),
             limit: self.connections,
             next_attempt: Time::ZERO,
         }
+    }
+
+    /// The way in which connections are split by a TCP with these settings.
+    fn split(&self, tcp: &Config) -> Split {
+        let config = Config {
+            // Its sender has decided to send it now.
+            nagle: false,
+            keep_alive: tcp.keep_alive.or(Some(KeepAlive::default())),
+            ..tcp.clone()
+        };
+        let policy = Policy { capacity: Some(self.cache.0), teardown: self.teardown };
+        Split { configs: [config.clone(), config], policy }
     }
 }
 
@@ -149,6 +154,17 @@ impl Gateway {
     #[must_use]
     pub fn relays(&self) -> &Relays {
         &self.relays
+    }
+
+    /// The split connections, to be looked at.
+    pub fn relays_mut(&mut self) -> &mut Relays {
+        &mut self.relays
+    }
+
+    /// Sets what may be set while it runs, for connections that are split from now on: how they are split, and
+    /// how many at once.
+    pub fn set(&mut self, pair: &Pair, tcp: &Config) {
+        (self.split, self.limit) = (pair.split(tcp), pair.connections);
     }
 
     /// Whether this one opens the association: the one with the lower address.

@@ -121,17 +121,24 @@ impl Spoofer {
     /// The box, at its place.
     #[must_use]
     pub fn splitter(&self, site: &Site<'_>) -> Splitter {
-        let capacity = self.cache.map(|Bytes(bytes)| bytes);
-        let policy = Policy { capacity, teardown: self.teardown };
-        let split = split(site.tcp, policy);
+        let split = self.split(site.tcp);
         let mut splitter = Splitter::new(site.address(false), (site.random)(), split);
         if !site.has_streams {
             splitter.relays_mut().gather();
         }
-        if let (Some(neighbour), Some(rate)) = (&self.hop, self.rate) {
-            splitter.set_hop(site.ports_from(neighbour), rate);
+        if let Some(neighbour) = &self.hop {
+            splitter.hop = site.ports_from(neighbour);
+        }
+        if let Some(rate) = self.rate {
+            splitter.relays.set_hop(rate);
         }
         Splitter { connect: self.connect, ..splitter.with_limit(self.connections) }
+    }
+
+    /// The way in which connections are split by a TCP with these settings.
+    fn split(&self, tcp: &Config) -> Split {
+        let capacity = self.cache.map(|Bytes(bytes)| bytes);
+        split(tcp, Policy { capacity, teardown: self.teardown })
     }
 }
 
@@ -189,6 +196,16 @@ impl Splitter {
     pub fn set_hop(&mut self, ports: Vec<Port>, rate: HopRate) {
         self.hop = ports;
         self.relays.set_hop(rate);
+    }
+
+    /// Sets what may be set while it runs, for connections that are split from now on: these settings, but for
+    /// [`Spoofer::hop`], and a rate that is measured or none at all; and those of its TCP.
+    pub fn set(&mut self, spoofer: &Spoofer, tcp: &Config) {
+        (self.split, self.connect) = (spoofer.split(tcp), spoofer.connect);
+        self.limit = spoofer.connections;
+        if let Some(HopRate::Given(rate)) = spoofer.rate {
+            self.relays.set_hop_rate(rate);
+        }
     }
 
     /// The split connections.

@@ -14,6 +14,6 @@ pub use half::Half;
 pub use hop::HopRate;
 pub use relay::{Next, Policy, Relay, Side, Teardown};
 pub use relays::{
-    AdoptError, AssociationSnapshot, Onward, RelaySnapshot, Relays, Seen, Split, Statistics,
-    StreamName,
+    AdoptError, AssociationSnapshot, Carried, End, Ended, Ending, Onward, RelaySnapshot, Relays,
+    Seen, Split, Stage, Statistics, StreamName,
 };

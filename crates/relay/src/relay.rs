@@ -112,6 +112,9 @@ struct State {
     is_scheduled: bool,
     /// What its peer has sent and was not passed on when it was over.
     rest: VecDeque<Payload>,
+    /// Bytes of its peer's that were passed on by this box.
+    #[serde(skip)]
+    passed: u64,
 }
 
 impl State {
@@ -158,6 +161,7 @@ impl Relay {
         let [from, to] = self.both(side.other());
         to.is_scheduled = false;
         for Payload { stream, offset, len } in from.rest.drain(..) {
+            from.passed += u64::from(len);
             far.write(stream, offset, len.into());
         }
         if from.is_over && from.is_ended && !to.is_closed {
@@ -169,6 +173,21 @@ impl Relay {
     /// What is held besides the bytes in the halves.
     pub(crate) fn rest(&self) -> impl Iterator<Item = Payload> {
         self.halves.iter().flat_map(|half| &half.rest).copied()
+    }
+
+    /// Bytes of the end at a side that were passed on to the other half.
+    pub(crate) fn passed(&self, side: Side) -> u64 {
+        self.halves[side as usize].passed
+    }
+
+    /// Bytes of the end at a side that are held besides those in the halves.
+    pub(crate) fn rest_of(&self, side: Side) -> u64 {
+        self.halves[side as usize].rest.iter().map(|rest| u64::from(rest.len)).sum()
+    }
+
+    /// Whether one of the ends has sent all that it sends.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.halves.iter().any(|half| half.is_ended || half.is_closed)
     }
 
     /// Whether both halves are over.
@@ -249,6 +268,7 @@ impl Relay {
                 break;
             };
             far.write(payload.stream, payload.offset, u64::from(payload.len));
+            self.halves[side as usize].passed += u64::from(payload.len);
         }
         if is_ended {
             self.halves[side.other() as usize].is_closed = true;
@@ -283,6 +303,7 @@ impl Relay {
             && let Some(payload) = from.read(near.as_deref_mut(), left)
         {
             far.write(payload.stream, payload.offset, u64::from(payload.len));
+            from.passed += u64::from(payload.len);
             left -= payload.len;
         }
         if !from.rest.is_empty() || near.is_some_and(|near| near.readable() > 0) {

@@ -1,6 +1,7 @@
 //! The split connections of a box, with all halves in one host.
 
 mod associations;
+mod carried;
 mod halves;
 mod opening;
 mod over_srp;
@@ -8,6 +9,7 @@ mod snapshot;
 mod split;
 
 pub use associations::{AssociationSnapshot, StreamName};
+pub use carried::{Carried, End, Ended, Ending, Stage};
 pub use opening::Onward;
 pub use snapshot::{AdoptError, RelaySnapshot};
 pub use split::{Seen, Split};
@@ -15,6 +17,7 @@ pub use split::{Seen, Split};
 use crate::hop::{FlowId, Hop, Metered};
 use crate::{Half, HopRate, Next, Policy, Relay, Side};
 use base::{Random, Time};
+use carried::Life;
 use core::net::IpAddr;
 use halves::{HalfEvents, HalfId, Halves};
 use host::{ConnectionId, FourTuple, Host, Outlet};
@@ -35,6 +38,10 @@ pub struct Relays {
     held: u64,
     /// Connections with [`Entry::waiting`].
     waiting: usize,
+    /// No connection is split any more.
+    is_draining: bool,
+    /// Those that are over, if they are kept.
+    ended: Option<Vec<Ended>>,
 }
 
 #[derive(Debug)]
@@ -48,13 +55,27 @@ struct Entry {
     client: FourTuple,
     /// Bytes held as of the last event.
     held: u64,
+    /// By [`Side`], whether the end is known to be behind the hop.
+    behind_hop: [bool; 2],
+    /// When it was split.
+    began: Time,
+    life: Life,
 }
 
 impl Entry {
     /// Without halves.
-    fn new(client: FourTuple) -> Entry {
+    fn new(now: Time, client: FourTuple) -> Entry {
         let relay = Relay::new(Policy::default());
-        Entry { relay, halves: [None; 2], waiting: None, client, held: 0 }
+        Entry {
+            relay,
+            halves: [None; 2],
+            waiting: None,
+            client,
+            held: 0,
+            behind_hop: [false; 2],
+            began: now,
+            life: Life::new(now),
+        }
     }
 }
 
@@ -91,6 +112,8 @@ impl Relays {
             statistics: Statistics::default(),
             held: 0,
             waiting: 0,
+            is_draining: false,
+            ended: None,
         }
     }
 
@@ -105,6 +128,14 @@ impl Relays {
     /// of each; and no half needs a slow start there, if the rate is known.
     pub fn set_hop(&mut self, rate: HopRate) {
         self.hop = Some(Hop::new(rate));
+    }
+
+    /// From now on, the hop has this rate. Connections that were split while it had none do not share it.
+    pub fn set_hop_rate(&mut self, rate: base::Rate) {
+        match &mut self.hop {
+            Some(hop) => hop.set_rate(rate),
+            None => self.set_hop(HopRate::Given(rate)),
+        }
     }
 
     /// The rate of the hop, if it is known.
@@ -182,14 +213,9 @@ impl Relays {
     /// The end at a side of a connection is behind the hop: from now on, what goes there is scheduled.
     fn schedule(&mut self, number: u32, side: Side) {
         let flow = FlowId::new(number, side);
-        let (Some(hop), Some(Some(entry))) =
-            (&mut self.hop, self.splits.get_mut(number as usize))
-        else {
-            return;
-        };
-        if hop.contains(flow) {
-            return;
-        }
+        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
+        entry.behind_hop[side as usize] = true;
+        let Some(hop) = self.hop.as_mut().filter(|hop| !hop.contains(flow)) else { return };
         let half = entry.halves[side as usize].and_then(|id| self.halves.connection(id));
         let delivered = half.map_or(0, Connection::delivered);
         hop.add(flow, towards(side, &entry.client).remote, delivered);
@@ -314,11 +340,12 @@ impl Relays {
         while let Some(HalfEvents { id, relay: number, side, events }) =
             self.halves.poll_events(now)
         {
-            let Some(Some(Entry { relay, halves, waiting, .. })) =
+            let Some(Some(Entry { relay, halves, waiting, life, .. })) =
                 self.splits.get_mut(number as usize)
             else {
                 continue;
             };
+            life.on_events(now, side, events, || self.halves.amounts(id));
             let other = halves[side.other() as usize].filter(|_| waiting.is_none());
             let both = other.and_then(|other| {
                 self.halves.access_both(now, [id, other], |near, far| {
@@ -343,8 +370,7 @@ impl Relays {
             }
             self.on_answer(now, number, side, events);
             if is_over {
-                self.take(number);
-                self.statistics.over += 1;
+                self.finish(number);
             } else {
                 self.count_held(number);
             }

@@ -140,6 +140,8 @@ table! {
         /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
         /// it should be local. Without, there are none.
         metrics: Listening;
+        /// The file to which a line of JSON is added for each connection that ends. Without, there are none.
+        records: String;
     }
 }
 
@@ -180,6 +182,8 @@ pub struct Gateway {
     pub tcp: Config,
     /// Where its metrics are served.
     pub metrics: Option<SocketAddr>,
+    /// The file of the records of connections that have ended.
+    pub records: Option<PathBuf>,
 }
 
 impl Gateway {
@@ -328,5 +332,6 @@ fn resolve(
         work,
         tcp: tcp?,
         metrics: written.metrics.map(|Listening(address)| address),
+        records: written.records.map(PathBuf::from),
     })
 }

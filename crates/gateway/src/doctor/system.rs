@@ -3,7 +3,7 @@
 use super::{Finding, interfaces};
 use crate::network::{DEVICES, PRIORITY, TABLES};
 use live::Netlink;
-use live::netlink::{AnyRule, Family, sysctl};
+use live::netlink::{AnyRule, Family, Rule, sysctl};
 use rustix::thread::CapabilitySet;
 use scenario::Gateway;
 use std::net::TcpListener;
@@ -184,6 +184,60 @@ pub(super) fn taken(netlink: &Netlink) -> Vec<Finding> {
     }
     if findings.is_empty() {
         findings.push(Finding::fine("devices and routing tables", "free"));
+    }
+    findings
+}
+
+/// The devices, routes and rules that a running gateway has made.
+pub(super) fn own(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let restart = || Some("systemctl restart lasthopd".to_owned());
+    for name in DEVICES {
+        match netlink.is_up(name) {
+            Ok(true) => {}
+            Ok(false) => {
+                let mend = restart();
+                findings.push(Finding::error(format!("device {name}"), "is down", mend));
+            }
+            Err(error) => {
+                let message = error.to_string();
+                findings.push(Finding::error(format!("device {name}"), message, restart()));
+            }
+        }
+    }
+    let rules = netlink.rules();
+    for family in Family::ALL {
+        // Without IPv6, there are no routes by it.
+        if family == Family::V6 && sysctl("net.ipv6.conf.all.forwarding").is_err() {
+            continue;
+        }
+        let command = if family == Family::V4 { "ip" } else { "ip -6" };
+        for (device, table) in DEVICES.into_iter().zip(TABLES) {
+            let leads = |(of, by): &(Family, Option<String>)| {
+                *of == family && by.as_deref() == Some(device)
+            };
+            if !netlink.table(table).iter().any(leads) {
+                let message = format!("has no {command} route by {device}");
+                let mend = format!("{command} route add default dev {device} table {table}");
+                let about = format!("routing table {table}");
+                findings.push(Finding::error(about, message, Some(mend)));
+            }
+        }
+        for interface in interfaces(gateway) {
+            let table = TABLES[usize::from(*interface == gateway.wan)];
+            let priority = PRIORITY;
+            let rule = Rule { family, priority, interface: interface.clone(), table };
+            if !rules.contains(&rule) {
+                let message = format!("none sends what arrives by {interface} to the gateway");
+                let mend =
+                    format!("{command} rule add priority {PRIORITY} iif {interface} table {table}");
+                findings.push(Finding::error("rules", message, Some(mend)));
+            }
+        }
+    }
+    if findings.is_empty() {
+        let message = "those of the gateway are there";
+        findings.push(Finding::fine("devices, rules and routing tables", message));
     }
     findings
 }

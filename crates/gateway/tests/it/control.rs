@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 /// A gateway with its socket.
 fn start(world: &World, path: &Path) -> Service {
     let gateway = configuration("rate = \"50 Mbit/s\"");
-    let started = world.at(GATEWAY, || Service::start(&gateway, Some(path)));
+    let started = world.at(GATEWAY, || Service::start(&gateway, None, Some(path)));
     started.unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -131,7 +131,7 @@ fn a_socket_that_was_left_is_replaced_and_one_that_answers_is_not() {
         let pid = gateway::status(&path).unwrap().pid;
         let Some(other) = World::new(CLEAN, "other") else { return };
         let gateway = configuration("");
-        let second = other.at(GATEWAY, || Service::start(&gateway, Some(&path)));
+        let second = other.at(GATEWAY, || Service::start(&gateway, None, Some(&path)));
         let error = second.err().unwrap().to_string();
         assert!(error.contains("another process answers"), "{error}");
         // It has left nothing behind, and the first one answers.

@@ -43,6 +43,34 @@ fn a_node_that_can_be_a_gateway_has_no_findings() {
 }
 
 #[test]
+fn what_a_running_gateway_has_lost_is_found_with_the_command_that_brings_it_back() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "lost") else { return };
+        let daemon = world.gateway("");
+        let run = |command: &str| {
+            let mut words = command.split(' ');
+            let mut command = Command::new(words.next().unwrap());
+            command.args(words);
+            assert!(world.at(GATEWAY, || command.status()).unwrap().success());
+        };
+        for loss in [
+            "ip rule del priority 100 iif link0",
+            "ip -6 rule del priority 100 iif link1",
+            "ip route flush table 201",
+            "ip -6 route flush table 202",
+        ] {
+            run(loss);
+            let findings = found(&world, "", true);
+            let [finding] = findings.as_slice() else { panic!("{loss}: {findings:?}") };
+            assert_eq!(finding.severity, Severity::Error);
+            run(finding.mend.as_ref().unwrap());
+            assert_eq!(found(&world, "", true), []);
+        }
+        daemon.stop();
+    });
+}
+
+#[test]
 fn settings_that_stop_packets_are_errors_with_their_commands() {
     alone(|| {
         let Some(world) = World::new(CLEAN, "settings") else { return };

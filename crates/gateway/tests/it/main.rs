@@ -8,6 +8,7 @@ mod control;
 mod doctor;
 mod install;
 mod metrics;
+mod operation;
 mod pair;
 mod process;
 mod split;

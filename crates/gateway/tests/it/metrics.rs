@@ -13,7 +13,7 @@ fn start(world: &World) -> Service {
     world.at(GATEWAY, || {
         // In a namespace that is new, it is down.
         live::Netlink::open().unwrap().set_up("lo").unwrap();
-        Service::start(&gateway, None).unwrap_or_else(|error| panic!("{error}"))
+        Service::start(&gateway, None, None).unwrap_or_else(|error| panic!("{error}"))
     })
 }
 

@@ -111,6 +111,45 @@ fn the_service_manager_hears_of_its_life_and_sigterm_ends_it() {
 }
 
 #[test]
+fn sighup_reloads_and_the_commands_drain_and_show_connections() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "commands") else { return };
+        let running = Running::start(&world, "commands");
+        running.told("READY=1");
+        let rate = |expected: u64| {
+            let state = gateway::status(&running.path("socket")).unwrap();
+            state.counters["rate of the hop, bit/s"] == expected
+        };
+        assert!(rate(0));
+        fs::write(running.path("lasthopd.toml"), format!("{INTERFACES}rate = \"9 Mbit/s\"\n"))
+            .unwrap();
+        kill_process(Pid::from_child(&running.child), Signal::HUP).unwrap();
+        let changed = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            rate(9_000_000)
+        });
+        assert!(changed, "{}", fs::read_to_string(running.path("log")).unwrap());
+        fs::write(running.path("lasthopd.toml"), "lan = 1\n").unwrap();
+        let reload = running.call(&world, &["reload"]);
+        let text = String::from_utf8_lossy(&reload.stderr);
+        assert!(!reload.status.success() && text.contains("lasthopd.toml:1"), "{text}");
+        let (listener, address) = world.listen(IpVersion::V4);
+        let user = world.connect(address);
+        let client = user.local_addr().unwrap().to_string();
+        for command in [&["top"][..], &["status", "--connections"]] {
+            let shown = running.call(&world, command);
+            let text = String::from_utf8_lossy(&shown.stdout);
+            assert!(shown.status.success() && text.contains(&client), "{text}");
+        }
+        let drained = running.call(&world, &["drain", "--timeout", "0"]);
+        assert_eq!(drained.status.code(), Some(1));
+        assert_eq!(drained.stdout, b"1 connections are left\n");
+        assert!(running.call(&world, &["drain", "--undo"]).status.success());
+        drop((listener, user));
+    });
+}
+
+#[test]
 fn a_device_that_is_removed_ends_it_with_an_error() {
     alone(|| {
         let Some(world) = World::new(CLEAN, "removed") else { return };

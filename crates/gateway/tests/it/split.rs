@@ -1,10 +1,11 @@
 //! Mode `split`.
 
 use crate::common::{SERVER, USER, World, alone, exchange};
+use live::Clock;
 use scenario::IpVersion;
 use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A hop with a round trip of 600 ms.
 const LONG: &str = "rate = \"20 Mbit/s\"\ndelay = \"300 ms\"\nqueue = \"1000 packets\"";
@@ -21,9 +22,9 @@ fn closed(world: &World) -> SocketAddr {
 
 /// How long the user takes to connect, and how it ends.
 fn connect(world: &World, to: SocketAddr) -> (Duration, std::io::Result<TcpStream>) {
-    let began = Instant::now();
+    let clock = Clock::start();
     let stream = world.at(USER, || TcpStream::connect(to));
-    (began.elapsed(), stream)
+    (Duration::from_nanos(clock.now().as_nanos()), stream)
 }
 
 #[test]

@@ -135,6 +135,12 @@ impl Hop {
         Hop { pace, scheduler, measured, given, wake: Time::NEVER }
     }
 
+    /// From now on, this is the rate.
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        (self.given, self.measured) = (Some(rate), None);
+        self.pace.set(Some(rate));
+    }
+
     /// The rate, if it is known.
     pub(crate) fn rate(&self) -> Option<Rate> {
         self.given.or_else(|| self.measured.as_ref()?.rate.rate())

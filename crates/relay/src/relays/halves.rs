@@ -25,6 +25,17 @@ pub(super) struct HalfEvents {
     pub(super) events: Events,
 }
 
+/// What a half holds and has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Amounts {
+    /// Bytes that were received and not read.
+    pub(super) readable: u64,
+    /// Bytes that were written and not acknowledged.
+    pub(super) unacknowledged: u64,
+    /// Segments that were sent again; `None` for a stream, whose association sends them.
+    pub(super) retransmissions: Option<u64>,
+}
+
 /// All halves of a box.
 pub(super) struct Halves {
     pub(super) host: Host<Half>,
@@ -109,14 +120,24 @@ impl Halves {
 
     /// Bytes that a half holds.
     pub(super) fn held(&mut self, id: HalfId) -> u64 {
+        let Amounts { readable, unacknowledged, .. } = self.amounts(id);
+        readable + unacknowledged
+    }
+
+    /// What a half holds and has done; nothing if it is gone.
+    pub(super) fn amounts(&mut self, id: HalfId) -> Amounts {
         match id {
-            HalfId::Tcp(id) => {
-                self.host.connection(id).map_or(0, |half| half.readable() + half.unacknowledged())
-            }
-            HalfId::Srp(name) => {
-                let stream = self.associations.stream(name);
-                stream.map_or(0, |half| half.readable() + half.unacknowledged())
-            }
+            HalfId::Tcp(id) => self.host.connection(id).map(|half| Amounts {
+                readable: half.readable(),
+                unacknowledged: half.unacknowledged(),
+                retransmissions: Some(half.statistics().retransmissions),
+            }),
+            HalfId::Srp(name) => self.associations.stream(name).map(|half| Amounts {
+                readable: half.readable(),
+                unacknowledged: half.unacknowledged(),
+                retransmissions: None,
+            }),
         }
+        .unwrap_or_default()
     }
 }

@@ -51,10 +51,14 @@ impl Relays {
     /// Opens the connection that a SYN asks for on towards its destination; by TCP it is in the name of
     /// the client, with its address and port. Once the server has accepted it, the client is accepted; if
     /// the server refuses it or does not answer, the client is refused. Returns false, and leaves the packet
-    /// alone, if there is such a connection, or if both its ends are one, or if the peer takes no more.
+    /// alone, if there is such a connection, or if both its ends are one, or if the peer takes no more, or if no
+    /// more are to be split ([`Relays::drain`]).
     pub fn open(&mut self, now: Time, syn: &Packet, split: &Split, onward: Onward) -> bool {
         if self.is_repeated(syn) {
             return true;
+        }
+        if self.is_draining {
+            return false;
         }
         let Body::Tcp(segment) = &syn.body else { return false };
         let client = FourTuple::of_segment(&syn.ip, segment).reversed();
@@ -77,8 +81,12 @@ impl Relays {
     /// Accepts the connection that a SYN asks for, and opens it on towards its destination once the
     /// client has completed its handshake. Data of the client's that comes earlier than the server's answer waits; if
     /// the server refuses the connection or does not answer, the client's is reset. Returns false, and
-    /// leaves the packet alone, if there is such a connection, or if both its ends are one.
+    /// leaves the packet alone, if there is such a connection, or if both its ends are one, or if no more are
+    /// to be split ([`Relays::drain`]).
     pub fn accept(&mut self, now: Time, syn: &Packet, split: &Split, onward: Onward) -> bool {
+        if self.is_draining {
+            return false;
+        }
         let Body::Tcp(segment) = &syn.body else { return false };
         let client = FourTuple::of_segment(&syn.ip, segment).reversed();
         if self.is_taken(&client) {
@@ -96,7 +104,7 @@ impl Relays {
         self.halves.access(now, to_client, |half| relay.join(half));
         let waiting = Some(Waiting::Accepted { split: Box::new(split.clone()), onward });
         let halves = [Some(to_client), None];
-        self.put(number, Entry { relay, halves, waiting, ..Entry::new(client) }, [false; 2]);
+        self.put(number, Entry { relay, halves, waiting, ..Entry::new(now, client) }, [false; 2]);
         self.statistics.split += 1;
         self.run(now);
         true
@@ -140,7 +148,7 @@ impl Relays {
             self.halves.associations.assign(name, number, Side::Client);
         }
         let (halves, waiting) = ([to_client, Some(id)], Some(waiting));
-        self.put(number, Entry { relay, halves, waiting, ..Entry::new(client) }, [false; 2]);
+        self.put(number, Entry { relay, halves, waiting, ..Entry::new(now, client) }, [false; 2]);
         self.statistics.split += 1;
         self.run(now);
         true
@@ -276,8 +284,7 @@ impl Relays {
 
     /// A half is over before both were there: the other end is told.
     fn refuse(&mut self, now: Time, number: u32, side: Side, events: Events) {
-        let Some(entry) = self.take(number) else { return };
-        self.statistics.over += 1;
+        let Some(entry) = self.finish(number) else { return };
         match (side, entry.waiting) {
             (Side::Server, Some(Waiting::Syn { syn, .. })) => {
                 self.halves.host.reset_sender(now, &syn);
@@ -303,12 +310,11 @@ impl Relays {
     /// Resets the ends of a connection, and forgets it. A client that waits by TCP is not told: if it still
     /// wants the connection, its next SYN opens another one.
     pub(super) fn abandon(&mut self, now: Time, number: u32) {
-        let Some(Entry { halves, waiting, .. }) = self.take(number) else { return };
+        let Some(Entry { halves, waiting, .. }) = self.finish(number) else { return };
         if let Some(Waiting::Stream(name)) = waiting {
             self.halves.associations.refuse(name, Reason::Aborted);
         }
         self.abort_halves(now, halves);
-        self.statistics.over += 1;
     }
 
     fn abort_halves(&mut self, now: Time, halves: [Option<HalfId>; 2]) {

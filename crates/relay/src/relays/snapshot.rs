@@ -213,7 +213,7 @@ impl Relays {
             Some(HalfId::Srp(name)) if is_waiting => Some(Waiting::Stream(name)),
             _ => None,
         };
-        let entry = Entry { relay, halves: adopted, waiting, ..Entry::new(client) };
+        let entry = Entry { relay, halves: adopted, waiting, ..Entry::new(now, client) };
         self.put(number, entry, behind_hop);
         for (side, id) in SIDES.into_iter().zip(adopted) {
             match id {

@@ -33,10 +33,10 @@ impl Relays {
     const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(2);
 
     /// Splits a connection whose handshake has passed. Returns false if there is such a connection, or
-    /// if both its ends are one.
+    /// if both its ends are one, or if no more are to be split ([`Relays::drain`]).
     pub fn split(&mut self, now: Time, seen: &Seen, split: &Split) -> bool {
         let Seen { client, handshake, .. } = seen;
-        if self.is_taken(client) {
+        if self.is_draining || self.is_taken(client) {
             return false;
         }
         let number = self.next_number();
@@ -63,7 +63,7 @@ impl Relays {
             self.halves.access(now, id, |half| relay.join(half));
         }
         let halves = ids.map(Some);
-        self.put(number, Entry { relay, halves, ..Entry::new(*client) }, seen.behind_hop);
+        self.put(number, Entry { relay, halves, ..Entry::new(now, *client) }, seen.behind_hop);
         self.statistics.split += 1;
         self.run(now);
         true

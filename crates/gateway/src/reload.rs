@@ -1,0 +1,66 @@
+//! What of a configuration can change while its gateway runs.
+
+use relay::HopRate;
+use scenario::{Gateway, Peer, Source, Style, Work};
+use std::path::Path;
+
+/// The configuration in a file.
+///
+/// # Errors
+/// A report of what is wrong, with lines.
+pub fn read(path: &Path, style: Style) -> Result<Gateway, String> {
+    Gateway::read(&source(path)?).map_err(|error| error.render(style))
+}
+
+/// A configuration file, unread.
+///
+/// # Errors
+/// Why the file cannot be read.
+pub fn source(path: &Path) -> Result<Source, String> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("reading {shown}: {error}"))?;
+    Ok(Source::new(text, shown.to_string()))
+}
+
+/// Refuses what differs and cannot change.
+///
+/// # Errors
+/// The keys.
+pub(crate) fn admit(running: &Gateway, new: &Gateway) -> Result<(), String> {
+    let fixed = fixed(running, new);
+    if fixed.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<String> = fixed.iter().map(|key| format!("`{key}`")).collect();
+    Err(format!("only a restart can change {}; nothing was changed", keys.join(", ")))
+}
+
+fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
+    let mut keys = vec![
+        ("lan", running.lan != new.lan),
+        ("wan", running.wan != new.wan),
+        ("mode", running.mode() != new.mode()),
+    ];
+    match (&running.work, &new.work) {
+        (Work::Spoof(old), Work::Spoof(new)) => {
+            // What is measured starts with the first connection, and a hop without a rate has no queue.
+            let is_given = matches!(new.rate, Some(HopRate::Given(_)));
+            keys.push(("rate", old.rate != new.rate && !is_given));
+        }
+        (Work::Pair(old, old_peer), Work::Pair(new, new_peer)) => {
+            let Peer { address, peer_key, key, listen, mtu } = old_peer;
+            keys.extend([
+                ("rate", old.rate != new.rate),
+                ("peer", *address != new_peer.address),
+                ("peer_key", *peer_key != new_peer.peer_key),
+                ("key", *key != new_peer.key),
+                ("listen", *listen != new_peer.listen),
+                ("mtu", *mtu != new_peer.mtu),
+            ]);
+        }
+        // The mode differs.
+        _ => {}
+    }
+    keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}

@@ -30,6 +30,8 @@ import field_path as field
 import record
 from field_path import Candidate, Hop
 
+import lasthop
+
 PEPSAL = "https://github.com/CNES/pepsal.git"
 #: Version 2.0.2.
 PEPSAL_COMMIT = "1045d3c828e2d37a8faa210ab8e60ecb2b2a390e"
@@ -168,6 +170,21 @@ def one(
     return row | {"page_s": page_s, "void": nodes.health.get("void")}
 
 
+def predicted(
+    programs: Mapping[str, Path], hop: Hop, candidate: Candidate, seconds: float, runs: int
+) -> float | None:
+    """The goodput that the lab predicts for `lasthopd`: the median of as many runs."""
+    if candidate.kind != "lasthopd" or hop.burst:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        text = candidate.scenario(programs["lasthopd"], hop, Path(folder))
+    scenario = lasthop.Scenario.from_toml(text).set(duration=f"{seconds:g} s")
+    found: list[float] = [
+        lasthop.run(scenario, seed=seed).rows["payload_bps"][0] for seed in range(1, runs + 1)
+    ]
+    return round(1e-6 * statistics.median(found), 3)
+
+
 def hops(
     programs: Mapping[str, Path], which: Iterable[Hop], repeats: int, seconds: float
 ) -> Iterator[record.Row]:
@@ -195,7 +212,8 @@ def hops(
             wrong = "" if row["ok"] else " WRONG BYTES"
             record.say(f"{about}, page {row['page_s']} s{' void' if row['void'] else ''}{wrong}")
     for (hop, candidate), rows in found.items():
-        yield summary(hop, candidate, rows)
+        row = summary(hop, candidate, rows)
+        yield row | {"predicted_mbps": predicted(programs, hop, candidate, seconds, repeats)}
 
 
 def summary(hop: Hop, candidate: Candidate, rows: Sequence[record.Row]) -> record.Row:

@@ -38,6 +38,8 @@ PACKAGES = {
 }
 #: The port of the server, and that where proxies listen.
 PORT, PROXY_PORT = 8000, 5000
+#: The one-way delay between server and gateway.
+LAN_DELAY = "5 ms"
 #: The UDP port of gateways.
 PEER_PORT = 51_995
 #: Bytes of a packet, as on Ethernet.
@@ -106,16 +108,20 @@ class Hop:
         bursts = f" in bursts of {self.burst:g}" if self.burst else ""
         return f"{self.mbps:g} Mbit/s, {self.rtt:g} ms, {100 * self.loss:g} % loss{bursts}"
 
+    @property
+    def queue(self) -> int:
+        """The packets that its queue holds: as many as the hop does."""
+        return max(50, round(1e3 * self.mbps * self.rtt / 8 / MTU))
+
     def settings(self) -> Iterator[str]:
-        """The keys of the scenario that say so. The queue holds what the hop does."""
-        queue = max(50, round(1e3 * self.mbps * self.rtt / 8 / MTU))
+        """The keys of the scenario that say so."""
         errors: record.Row = {"packet": self.loss}
         if self.burst:
             errors = {"gilbert-elliott": {"loss": self.loss, "burst": self.burst}}
         values = {
             "rate": f"{self.mbps:g} Mbit/s",
             "delay": f"{self.rtt / 2:g} ms",
-            "queue": f"{queue} packets",
+            "queue": f"{self.queue} packets",
             "errors": errors,
         }
         return (f"links.1.{key}={json.dumps(value)}" for key, value in values.items())
@@ -266,7 +272,8 @@ class Candidate:
     name: str
     #: A key of `KINDS`.
     kind: str
-    #: The congestion control towards the user: the server's own, or the gateway's. `lasthopd` has its default.
+    #: The congestion control towards the user: the server's own, or the gateway's. `lasthopd` has
+    #: its default.
     congestion: str = "cubic"
     #: The mode of `lasthopd`, and whether it is told the rate of the hop.
     mode: str = "spoof"
@@ -287,12 +294,23 @@ class Candidate:
                 set_congestion(found[0], self.congestion)
                 yield found
 
-
     def configuration(self, place: Place) -> str:
         """The configuration of `lasthopd`."""
-        rate = place.mbps if self.rate else None
-        text = configuration(self.mode, place.lan, place.wan, rate)
+        text = configuration(self.mode, place.lan, place.wan, place.mbps if self.rate else None)
         return text + peer(place, 1) if self.mode == "pair" else text
+
+    def scenario(self, program: Path, hop: Hop, folder: Path) -> str:
+        """The scenario that `lasthopd` prints for it on a hop with independent losses."""
+        config = folder / "predicted.toml"
+        text = configuration(self.mode, "lan0", "wan0", hop.mbps if self.rate else None)
+        config.write_text(text + ('peer_key = "-"\n' if self.mode == "pair" else ""))
+        words: list[object] = [program, "scenario", "--config", config, "--lan-delay", LAN_DELAY]
+        words += ["--rate", f"{hop.mbps:g} Mbit/s", "--delay", f"{hop.rtt / 2:g} ms"]
+        words += ["--loss", hop.loss, "--queue", f"{hop.queue} packets"]
+        done = subprocess.run([*map(str, words)], capture_output=True, text=True)
+        if done.returncode:
+            raise Problem(f"lasthopd scenario: {done.stderr.strip()}")
+        return done.stdout
 
     @contextlib.contextmanager
     def gateway(self, program: Path, place: Place) -> Iterator[tuple[int, Guard]]:
@@ -334,14 +352,13 @@ def far_gateway(program: Path, place: Place) -> Iterator[None]:
     """The other gateway of a pair, with keys for both."""
     assert place.far is not None
     for end in range(2):
-        words = [program, "key", "--file", place.folder / f"private-{end}"]
-        (place.folder / f"public-{end}").write_text(call(place.namespace, *words))
+        private = place.folder / f"private-{end}"
+        public = call(place.namespace, program, "key", "--file", private)
+        (place.folder / f"public-{end}").write_text(public)
     config = place.folder / "far.toml"
     config.write_text(configuration("pair", "link2", "link1", place.mbps) + peer(place, 0))
-    words = inside(
-        place.far, program, "run", "--config", config, "--socket", place.folder / "far"
-    )
-    with running(words, lambda printed: "running" in printed):
+    run = [program, "run", "--config", config, "--socket", place.folder / "far"]
+    with running(inside(place.far, *run), lambda printed: "running" in printed):
         yield
 
 

@@ -51,6 +51,11 @@ def goodput(row: Result) -> str:
     return shown(row["goodput_mbps"], 0, share)
 
 
+def prediction(row: Result) -> str:
+    """The goodput that was predicted, and the one that was measured."""
+    return f"{row['predicted_mbps']:.2f}, {shown(row['goodput_mbps'], 2)}"
+
+
 def page(row: Result) -> str:
     """The time of a page; how many did not come."""
     missing = f", {row['page_s_missing']} not whole" if row["page_s_missing"] else ""
@@ -60,9 +65,13 @@ def page(row: Result) -> str:
 def hops(result: Result) -> str:
     """Goodput, first byte and page load over bad hops."""
     rows = result["rows"]
+    own = [row for row in rows if row["predicted_mbps"] is not None]
     parts = [
         "Goodput over the hop's capacity x (1 - loss), per cent:",
         of_hops(rows, goodput),
+        "Goodput of `lasthopd`, Mb/s: what the lab predicts with the scenario that `lasthopd "
+        "scenario` prints, and what was measured:",
+        of_hops(own, prediction),
         "First byte, seconds:",
         of_hops(rows, lambda row: shown(row["first_byte_s"], 2)),
         "A page of 30 objects, seconds:",

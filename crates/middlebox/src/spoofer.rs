@@ -28,8 +28,8 @@ pub enum Connect {
     /// By one of the node's own, before it answers the client: a client is accepted or refused as the
     /// server does it. Each half has options of its own.
     First,
-    /// By one of the node's own, after it has accepted the client: the client can send a round trip over the
-    /// hop earlier. Where the server refuses the connection or does not answer, the client's is reset.
+    /// By one of the node's own, after it has accepted the client: it need not wait for the hop. Where the
+    /// server refuses the connection or does not answer, the client's is reset.
     AtOnce,
 }
 

@@ -32,7 +32,7 @@ pub enum Mode {
     /// It lets their handshakes pass, and splits them then (`ishac2001`).
     #[default]
     Spoof,
-    /// It accepts them itself, and connects to their servers by handshakes of its own.
+    /// It connects to their servers and accepts them by handshakes of its own.
     Split,
     /// It carries them over the hop by SRP, together with the gateway at the other end (`yavatkar1994`).
     Pair,
@@ -111,8 +111,8 @@ table! {
         /// it splits them by handshakes of its own (`split`); or it carries them over the hop by SRP to another
         /// gateway at its other end (`pair`).
         mode: Mode = Mode::default();
-        /// When the gateway accepts a client (mode `split`): at once, before it connects to the server (`at-once`,
-        /// which is the default there), or once the server has accepted (`first`).
+        /// When the gateway accepts a client (mode `split`): once the server has accepted (`first`, which is the
+        /// default there), or at once, before it connects to the server (`at-once`).
         connect: Spanned<Connect>;
         /// The rate of the hop in the direction away from the gateway, of IP packets. The gateway sends at this
         /// rate, with equal shares for the addresses behind the hop. With `measured`, it learns the rate from
@@ -285,7 +285,7 @@ fn resolve(
             let default = Spoofer::default();
             Work::Spoof(Spoofer {
                 connect: match written.mode {
-                    Mode::Split => connect.unwrap_or(Connect::AtOnce),
+                    Mode::Split => connect.unwrap_or(Connect::First),
                     Mode::Spoof | Mode::Pair => Connect::EndToEnd,
                 },
                 cache: cache.or(Some(Gateway::CACHE)),

@@ -40,8 +40,8 @@ fn handshakes_of_the_gateways_own_are_of_mode_split_alone() {
             work @ Work::Pair(..) => panic!("{work:?}"),
         };
     assert_eq!(connect("mode = \"spoof\""), Connect::EndToEnd);
-    assert_eq!(connect("mode = \"split\""), Connect::AtOnce);
-    assert_eq!(connect("mode = \"split\"\nconnect = \"first\""), Connect::First);
+    assert_eq!(connect("mode = \"split\""), Connect::First);
+    assert_eq!(connect("mode = \"split\"\nconnect = \"at-once\""), Connect::AtOnce);
     for keys in ["connect = \"first\"", "mode = \"split\"\nconnect = \"end-to-end\""] {
         let error = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap_err();
         assert!(error.contains("mode \"split\"") && error.contains("connect = "), "{error}");

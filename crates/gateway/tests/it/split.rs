@@ -10,8 +10,8 @@ use std::time::Duration;
 /// A hop with a round trip of 600 ms.
 const LONG: &str = "rate = \"20 Mbit/s\"\ndelay = \"300 ms\"\nqueue = \"1000 packets\"";
 const ROUND_TRIP: Duration = Duration::from_millis(600);
-const AT_ONCE: &str = "mode = \"split\"\nrate = \"20 Mbit/s\"";
-const FIRST: &str = "mode = \"split\"\nconnect = \"first\"\nrate = \"20 Mbit/s\"";
+const AT_ONCE: &str = "mode = \"split\"\nconnect = \"at-once\"\nrate = \"20 Mbit/s\"";
+const FIRST: &str = "mode = \"split\"\nrate = \"20 Mbit/s\"";
 
 /// A port of the server's at which nobody listens.
 fn closed(world: &World) -> SocketAddr {

@@ -234,3 +234,18 @@ fn wrong_settings_of_the_hop_are_errors_at_their_place() {
         assert!(message.starts_with(at) && found.starts_with(message), "{found}");
     }
 }
+
+#[test]
+fn data_arrives_as_early_whoever_makes_the_handshake_over_the_hop() {
+    let completed = |connect: &str| {
+        let spoofer = format!("{GIVEN}, connect = \"{connect}\"");
+        let outcome = run(&path(&spoofer, LONG, &sized("1 MB")));
+        assert_eq!(outcome.rows[0].payload_bytes, 1_000_000);
+        outcome.rows[0].completed_s.unwrap()
+    };
+    let [end_to_end, first, at_once] = ["end-to-end", "first", "at-once"].map(completed);
+    // Data follows the handshake over the hop in each case, and there is no slow start. A client that was accepted
+    // at once has shown that it is there before the gateway connects to its server.
+    assert!((end_to_end - first).abs() < 0.04, "{end_to_end} {first}");
+    assert!((first - at_once).abs() < 0.001, "{first} {at_once}");
+}

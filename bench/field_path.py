@@ -318,17 +318,23 @@ class Candidate:
         config = place.folder / "lasthopd.toml"
         config.write_text(self.configuration(place))
 
-        def guard() -> None:
-            for device in ("lh-lan",) if self.mode == "pair" else ("lh-lan", "lh-wan"):
-                found = json.loads(call(place.namespace, "ip", "-j", "-s", "link", "show", device))
-                counters = found[0]["stats64"]
-                if not counters["tx"]["packets"] or not counters["rx"]["packets"]:
-                    raise Problem(f"no packet has passed lasthopd by {device}")
-
-        ready = "connected" if self.mode == "pair" else "running"
         socket = place.folder / "control"
-        words = inside(place.namespace, program, "run", "--config", config, "--socket", socket)
-        with running(words, lambda printed: ready in printed) as process:
+
+        def state() -> record.Row:
+            words = [program, "status", "--json", "--socket", socket]
+            status: record.Row = json.loads(call(place.namespace, *words))
+            return status
+
+        def guard() -> None:
+            if not state()["counters"]["split connections"]:
+                raise Problem("lasthopd has carried no connection")
+
+        def ready(printed: str) -> bool:
+            runs = "running" in printed
+            return runs and (self.mode != "pair" or state()["gauges"]["associations"] > 0)
+
+        words = [program, "run", "--config", config, "--socket", socket]
+        with running(inside(place.namespace, *words), ready) as process:
             yield process.pid, guard
 
 

@@ -265,6 +265,7 @@ impl Middlebox for Gateway {
     }
 
     fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("associations", self.relays.open_associations() as u64);
         gauge("held_bytes", self.relays.held());
         gauge("split_connections", self.relays.open_connections() as u64);
     }

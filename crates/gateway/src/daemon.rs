@@ -197,8 +197,10 @@ impl Daemon {
         })?)
     }
 
-    /// Ends it. Connections that it carries are lost.
+    /// Ends it. Connections that it carries are reset.
     pub fn stop(self) {
+        // If its thread has ended, nobody can be told.
+        let _ = self.plane.call(|now, plane, _| plane.relays().reset_all(now));
         let _ = self.plane.stop();
     }
 }

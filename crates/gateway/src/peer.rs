@@ -113,9 +113,8 @@ impl Way {
                 Event::Resumed => info!("the other gateway answers again"),
             }
             match event {
-                Event::Connected | Event::PeerRestarted | Event::Resumed => {
-                    self.changes.push_back(Change::Up(peer));
-                }
+                Event::Connected | Event::Resumed => self.changes.push_back(Change::Up(peer)),
+                Event::PeerRestarted => self.changes.push_back(Change::Restarted(peer)),
                 Event::Lost => self.changes.push_back(Change::Down(peer)),
                 Event::AddressChanged(_) => {}
             }

@@ -158,7 +158,7 @@ impl Service {
         true
     }
 
-    /// Ends it. Connections that it carries are lost.
+    /// Ends it. Connections that it carries are reset.
     pub fn stop(self) {
         let Service { control, core, .. } = self;
         drop(control);

@@ -386,7 +386,10 @@ impl Middlebox for MobileAgent {
                     hop.suspend(now);
                 }
             }
-            LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => {}
+            LinkEvent::Corrupted(_)
+            | LinkEvent::Corrected(_)
+            | LinkEvent::Dropped(_)
+            | LinkEvent::Restarted { .. } => {}
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Mode `pair`.
 
-use crate::common::{FAR, World, alone, exchange};
+use crate::common::{CLEAN, FAR, World, alone, exchange};
 use gateway::Daemon;
 use scenario::IpVersion;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -106,5 +108,50 @@ fn connections_of_both_versions_of_ip_go_over_one_association_and_are_whole() {
             near.stop();
             far.stop();
         }
+    });
+}
+
+/// A connection of the user's, with the server's end of it, after a byte in each direction.
+fn open(world: &World) -> [TcpStream; 2] {
+    let (listener, address) = world.listen(IpVersion::V4);
+    let mut user = world.connect(address);
+    let mut server = listener.accept().unwrap().0;
+    server.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut byte = [0];
+    user.write_all(&[1]).unwrap();
+    server.read_exact(&mut byte).unwrap();
+    server.write_all(&[2]).unwrap();
+    user.read_exact(&mut byte).unwrap();
+    [user, server]
+}
+
+#[test]
+fn when_either_gateway_ends_the_ends_are_told_and_when_it_starts_again_connections_are_split() {
+    alone(|| {
+        let Some(world) = World::pair(CLEAN, "restart") else { return };
+        let pair = Pair::new("restart", "rate = \"50 Mbit/s\"");
+        let mut near = pair.near(&world, IpVersion::V4);
+        let mut far = pair.far(&world);
+        wait_for_association(&world, &near);
+        for ends_near in [true, false] {
+            let before = count(&near, "split connections");
+            let ends = open(&world);
+            assert_eq!(count(&near, "split connections"), before + 1);
+            if ends_near {
+                near.stop();
+                near = pair.near(&world, IpVersion::V4);
+            } else {
+                far.stop();
+                far = pair.far(&world);
+            }
+            for mut end in ends {
+                let error = end.read(&mut [0]).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{ends_near}: {error}");
+            }
+            wait_for_association(&world, if ends_near { &near } else { &far });
+            exchange(&world, IpVersion::V6, [100_000, 100_000]);
+        }
+        near.stop();
+        far.stop();
     });
 }

@@ -4,7 +4,7 @@ use crate::common::{GATEWAY, World, alone, content, exchange};
 use live::Netlink;
 use live::inline::Side;
 use scenario::IpVersion;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
@@ -114,5 +114,26 @@ fn a_slow_reader_holds_the_sender_back_once_the_cache_is_full() {
         assert_eq!(counts.without_bytes + counts.unroutable, 0, "{counts:?}");
         assert!(counts.devices[Side::Lan as usize].units_written > 0, "{counts:?}");
         daemon.stop();
+    });
+}
+
+#[test]
+fn both_ends_learn_that_it_ends() {
+    alone(|| {
+        for mode in ["mode = \"spoof\"", "mode = \"split\""] {
+            let Some(world) = World::new(CLEAN, "told") else { return };
+            let daemon = world.gateway(mode);
+            let (listener, address) = world.listen(IpVersion::V6);
+            let mut user = world.connect(address);
+            let mut server = listener.accept().unwrap().0;
+            server.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            user.write_all(&[1]).unwrap();
+            server.read_exact(&mut [0]).unwrap();
+            daemon.stop();
+            for end in [&mut user, &mut server] {
+                let error = end.read(&mut [0]).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{mode}: {error}");
+            }
+        }
     });
 }

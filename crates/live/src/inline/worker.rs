@@ -79,7 +79,9 @@ impl<B: Middlebox> Worker<B> {
             }
             self.devices.iter_mut().for_each(Device::flush);
             let removed = self.devices.iter().any(|device| device.removed);
-            if removed || !self.obey() {
+            let goes_on = self.obey();
+            if removed || !goes_on {
+                self.send_rest();
                 let counts = self.counts();
                 return Ended { middlebox: self.middlebox, counts, removed };
             }
@@ -87,6 +89,14 @@ impl<B: Middlebox> Worker<B> {
                 self.sleep(now);
             }
         }
+    }
+
+    /// Sends what the middlebox has still to send in the end.
+    fn send_rest(&mut self) {
+        let now = self.clock.now();
+        self.middlebox.wake(now, &mut self.outbox.context());
+        self.send(now);
+        self.devices.iter_mut().for_each(Device::flush);
     }
 
     /// Reads packets from a device, and passes them. Says whether there may be more.
@@ -150,6 +160,7 @@ impl<B: Middlebox> Worker<B> {
             let event = match change {
                 Change::Up(peer) => LinkEvent::Up { peer },
                 Change::Down(peer) => LinkEvent::Down { peer },
+                Change::Restarted(peer) => LinkEvent::Restarted { peer },
             };
             self.middlebox.link(now, Side::Wan.port(), event, &mut self.outbox.context());
         }

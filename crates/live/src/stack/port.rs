@@ -17,12 +17,7 @@ pub(super) struct Port {
 
 impl Port {
     pub(super) fn new(tun: Tun, copies: Option<Copies>) -> Port {
-        Port {
-            device: Device::new(tun),
-            packet: Packet::BLANK,
-            payload: Vec::new(),
-            copies,
-        }
+        Port { device: Device::new(tun), packet: Packet::BLANK, payload: Vec::new(), copies }
     }
 }
 

@@ -128,6 +128,12 @@ impl Relays {
         }
     }
 
+    /// Resets all split connections, and ends all associations.
+    pub fn reset_all(&mut self, now: Time) {
+        (0..self.splits.len() as u32).for_each(|number| self.abandon(now, number));
+        self.abort_srp(now);
+    }
+
     /// Answers a segment of a connection that does not exist with a reset.
     pub fn reset_sender(&mut self, now: Time, packet: &Packet) {
         self.halves.host.reset_sender(now, packet);

@@ -1,11 +1,13 @@
 //! Mode `pair`.
 
-use crate::common::{CLEAN, FAR, World, alone, exchange};
+use crate::common::{CLEAN, FAR, Folder, World, alone, exchange};
 use gateway::Daemon;
 use scenario::IpVersion;
+use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +37,18 @@ impl Drop for Key {
     }
 }
 
+const FAR_INTERFACES: &str = "lan = \"link2\"\nwan = \"link1\"\n";
+
+/// A process that is killed with this.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Two gateways, of which the one at the server's side does not know where the other is.
 struct Pair {
     near: Key,
@@ -60,12 +74,22 @@ impl Pair {
     }
 
     fn far(&self, world: &World) -> Daemon {
+        world.gateway_at(FAR, FAR_INTERFACES, &self.far_keys())
+    }
+
+    fn far_keys(&self) -> String {
         let (key, public, keys) = (self.far.0.display(), self.near.public(), self.keys);
-        let configuration = format!(
-            "mode = \"pair\"\nkey = \"{key}\"\n\
-             peer_key = \"{public}\"\n{keys}"
-        );
-        world.gateway_at(FAR, "lan = \"link2\"\nwan = \"link1\"\n", &configuration)
+        format!("mode = \"pair\"\nkey = \"{key}\"\npeer_key = \"{public}\"\n{keys}")
+    }
+
+    /// The gateway at the server's side as a process, which can be killed.
+    fn far_process(&self, world: &World, folder: &Folder) -> Process {
+        let config = folder.0.join("far.toml");
+        fs::write(&config, format!("{FAR_INTERFACES}{}", self.far_keys())).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
+        command.args(["run", "--config"]).arg(config).arg("--socket").arg(folder.0.join("socket"));
+        command.stderr(Stdio::null());
+        Process(world.at(FAR, || command.spawn()).unwrap())
     }
 }
 
@@ -75,10 +99,11 @@ fn count(daemon: &Daemon, name: &str) -> u64 {
 
 /// Waits until connections are split.
 fn wait_for_association(world: &World, daemon: &Daemon) {
+    let before = count(daemon, "split connections");
     for _ in 0..60 {
         thread::sleep(Duration::from_millis(500));
         exchange(world, IpVersion::V4, [1, 1]);
-        if count(daemon, "split connections") > 0 {
+        if count(daemon, "split connections") > before {
             return;
         }
     }
@@ -153,5 +178,31 @@ fn when_either_gateway_ends_the_ends_are_told_and_when_it_starts_again_connectio
         }
         near.stop();
         far.stop();
+    });
+}
+
+#[test]
+fn when_one_was_killed_and_starts_again_no_end_hangs_and_connections_are_split() {
+    alone(|| {
+        let Some(world) = World::pair(CLEAN, "killed") else { return };
+        let pair = Pair::new("killed", "rate = \"50 Mbit/s\"");
+        let folder = Folder::new("killed");
+        let near = pair.near(&world, IpVersion::V4);
+        let far = pair.far_process(&world, &folder);
+        wait_for_association(&world, &near);
+        let [mut user, mut server] = open(&world);
+        drop(far);
+        let _far = pair.far_process(&world, &folder);
+        let error = user.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        // What the server sends next goes to the user directly, who knows the connection no more.
+        let refused = (0..100).any(|_| {
+            thread::sleep(Duration::from_millis(100));
+            server.write_all(&[3]).is_err()
+        });
+        assert!(refused);
+        wait_for_association(&world, &near);
+        exchange(&world, IpVersion::V6, [100_000, 100_000]);
+        near.stop();
     });
 }

@@ -113,8 +113,10 @@ impl Way {
                 Event::Resumed => info!("the other gateway answers again"),
             }
             match event {
-                Event::Connected | Event::Resumed => self.changes.push_back(Change::Up(peer)),
-                Event::PeerRestarted => self.changes.push_back(Change::Restarted(peer)),
+                // One that was started again refuses what it does not know.
+                Event::Connected | Event::PeerRestarted | Event::Resumed => {
+                    self.changes.push_back(Change::Up(peer));
+                }
                 Event::Lost => self.changes.push_back(Change::Down(peer)),
                 Event::AddressChanged(_) => {}
             }

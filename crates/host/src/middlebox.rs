@@ -102,11 +102,6 @@ pub enum LinkEvent<'a> {
         /// The address of the node at its other end.
         peer: IpAddr,
     },
-    /// This node has been started again, and knows nothing of what was before.
-    Restarted {
-        /// The address of the node.
-        peer: IpAddr,
-    },
 }
 
 /// An indication of a box to the host of its node.

@@ -386,10 +386,7 @@ impl Middlebox for MobileAgent {
                     hop.suspend(now);
                 }
             }
-            LinkEvent::Corrupted(_)
-            | LinkEvent::Corrected(_)
-            | LinkEvent::Dropped(_)
-            | LinkEvent::Restarted { .. } => {}
+            LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => {}
         }
     }
 }

@@ -244,12 +244,6 @@ impl Middlebox for Gateway {
                 self.relays.resume_srp(now, peer);
                 self.transmit(now, cx);
             }
-            // Its connections are lost; their ends here learn it.
-            (LinkEvent::Restarted { peer }, Some(own)) if peer == own => {
-                self.relays.abort_srp(now);
-                self.next_attempt = now;
-                self.transmit(now, cx);
-            }
             _ => {}
         }
     }

@@ -24,8 +24,6 @@ pub enum Change {
     Up(IpAddr),
     /// The peer does not answer.
     Down(IpAddr),
-    /// The peer is there, and has lost its state.
-    Restarted(IpAddr),
 }
 
 /// A way to a peer, for packets of SRP: a socket with what protects its datagrams.

@@ -160,7 +160,6 @@ impl<B: Middlebox> Worker<B> {
             let event = match change {
                 Change::Up(peer) => LinkEvent::Up { peer },
                 Change::Down(peer) => LinkEvent::Down { peer },
-                Change::Restarted(peer) => LinkEvent::Restarted { peer },
             };
             self.middlebox.link(now, Side::Wan.port(), event, &mut self.outbox.context());
         }

@@ -45,7 +45,7 @@ impl Middlebox for LinkLog {
         let (up, peer) = match event {
             LinkEvent::Up { peer } => (true, peer),
             LinkEvent::Down { peer } => (false, peer),
-            _ => return,
+            LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => return,
         };
         self.0.lock().expect("not poisoned").push((now, up, peer));
     }

@@ -112,8 +112,8 @@ fn a_spoofer_has_tcp_settings_of_its_own() {
         (", tcp = { mss = 0 }", "`nodes.gateway.boxes.0.tcp.mss = 0`: expected 1 to 65495 bytes"),
         (
             ", tpc = {}",
-            "`nodes.gateway.boxes.0.tpc`: unknown key `tpc`, expected one of `box`, `cache`, \
-         `teardown`, `hop`, `rate`, `connections`, `profile`, `tcp`",
+            "`nodes.gateway.boxes.0.tpc`: unknown key `tpc`, expected one of `box`, `connect`, \
+         `cache`, `teardown`, `hop`, `rate`, `connections`, `profile`, `tcp`",
         ),
     ];
     for (settings, message) in wrong {

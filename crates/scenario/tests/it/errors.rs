@@ -686,8 +686,8 @@ fn a_spoofer_has_room_for_at_least_one_connection_and_one_byte() {
         (
             "conections",
             "7",
-            "unknown key `conections`, expected one of `box`, `cache`, `teardown`, `hop`, `rate`, \
-             `connections`, `profile`, `tcp`",
+            "unknown key `conections`, expected one of `box`, `connect`, `cache`, `teardown`, `hop`, \
+             `rate`, `connections`, `profile`, `tcp`",
         ),
     ];
     for (key, value, message) in cases {

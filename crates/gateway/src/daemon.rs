@@ -199,7 +199,7 @@ impl Daemon {
 
     /// Ends it. Connections that it carries are reset.
     pub fn stop(self) {
-        // If its thread has ended, nobody can be told.
+        // It fails if the thread has ended; then nothing can be sent.
         let _ = self.plane.call(|now, plane, _| plane.relays().reset_all(now));
         let _ = self.plane.stop();
     }

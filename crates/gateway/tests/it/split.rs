@@ -13,7 +13,7 @@ const ROUND_TRIP: Duration = Duration::from_millis(600);
 const AT_ONCE: &str = "mode = \"split\"\nconnect = \"at-once\"\nrate = \"20 Mbit/s\"";
 const FIRST: &str = "mode = \"split\"\nrate = \"20 Mbit/s\"";
 
-/// A port of the server's at which nobody listens.
+/// A TCP port of the server without a listener.
 fn closed(world: &World) -> SocketAddr {
     let (listener, address) = world.listen(IpVersion::V4);
     drop(listener);

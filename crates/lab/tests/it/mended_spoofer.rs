@@ -236,7 +236,7 @@ fn wrong_settings_of_the_hop_are_errors_at_their_place() {
 }
 
 #[test]
-fn data_arrives_as_early_whoever_makes_the_handshake_over_the_hop() {
+fn data_arrives_at_the_same_time_with_each_kind_of_handshake() {
     let completed = |connect: &str| {
         let spoofer = format!("{GIVEN}, connect = \"{connect}\"");
         let outcome = run(&path(&spoofer, LONG, &sized("1 MB")));

@@ -103,8 +103,9 @@ pub struct Stack<A> {
 }
 
 impl<A: Application + Bytes + Send + 'static> Stack<A> {
-    /// `host` on `tun`, a device with [`Offload::Full`]. The host's times are those of `clock`. If its memory is not limited ([`host::Settings::memory`]), it may take a
-    /// sixteenth of the machine's memory, as Linux's TCP may.
+    /// `host` on `tun`, a device with [`Offload::Full`]. The host's times are those of `clock`. If its memory is
+    /// not limited ([`host::Settings::memory`]), it may take a sixteenth of the machine's memory, as Linux's TCP
+    /// may.
     #[must_use]
     pub fn new(mut host: Host<A>, tun: Tun, clock: Clock) -> Stack<A> {
         let settings = host.settings();

@@ -4,6 +4,8 @@
 use crate::service::Handle;
 use crate::serving::{Exchange, Server};
 use crate::{Connections, Status};
+use base::{Duration, Time};
+use live::Clock;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -12,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// Where the socket is, unless it is said otherwise.
 pub const SOCKET: &str = "/run/lasthop/lasthopd.sock";
+
+/// The longest time until a new version of the program answers.
+const LONGEST_UPGRADE: Duration = Duration::from_secs(30);
 
 /// The longest request, bytes.
 const LONGEST_REQUEST: usize = 4096;
@@ -31,6 +36,8 @@ enum Request {
     },
     /// The configuration is read again.
     Reload {},
+    /// The new version of the program takes the place of the one that runs. It is answered only if it does not.
+    Upgrade {},
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -118,6 +125,7 @@ fn act(request: &Request, handle: &Handle) -> Result<Answer, String> {
         Request::Connections {} => core.daemon().connections().map(Answer::Connections),
         Request::Drain { undo } => core.daemon().drain(!undo).map(|()| Answer::Done {}),
         Request::Reload {} => return core.reload().map(|()| Answer::Done {}),
+        Request::Upgrade {} => return Err(core.upgrade()),
     };
     answer.map_err(|error| error.to_string())
 }
@@ -164,6 +172,38 @@ pub fn drain(path: &Path, undo: bool) -> io::Result<()> {
 /// If there is none that answers, or if something is wrong with the configuration.
 pub fn reload(path: &Path) -> io::Result<()> {
     done(ask(path, &Request::Reload {})?)
+}
+
+/// Lets the new version of its program take its place, with all connections, and waits until that answers.
+///
+/// # Errors
+/// If there is none that answers, or if that is not possible: then the old one goes on, unless it says otherwise.
+pub fn upgrade(path: &Path) -> io::Result<Status> {
+    let before = status(path)?;
+    match ask(path, &Request::Upgrade {}) {
+        Ok(answer) => return Err(unexpected(&answer)),
+        // The executed program has closed it.
+        Err(error) if is_closed(&error) => {}
+        Err(error) => return Err(error),
+    }
+    let clock = Clock::start();
+    loop {
+        match status(path) {
+            Ok(after) if after.pid == before.pid => return Ok(after),
+            Ok(_) => {
+                let message =
+                    "the gateway was started anew, and its connections were reset: see its log";
+                return Err(io::Error::other(message));
+            }
+            Err(error) if clock.now() > Time::ZERO + LONGEST_UPGRADE => return Err(error),
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
 fn done(answer: Answer) -> io::Result<()> {

@@ -1,6 +1,9 @@
 //! The running gateway.
 
 use crate::connections::{Connection, Connections};
+use crate::handover::{self, Before};
+use crate::journal::Journal;
+use crate::lost::Lost;
 use crate::network::Network;
 use crate::peer::{self, PeerError, Way};
 use crate::plane::{Kind, Plane};
@@ -49,6 +52,25 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// The journal cannot be used.
+    #[error("the journal {path}: {source}")]
+    Journal {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// There is nothing to go on with.
+    #[error(transparent)]
+    Handover(#[from] handover::HandoverError),
+    /// Another program cannot take the place of this one.
+    #[error("executing {program}: {source}")]
+    Execute {
+        /// The program.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
     /// Signals cannot be caught.
     #[error("catching signals: {0}")]
     Signals(#[source] io::Error),
@@ -77,13 +99,29 @@ impl Daemon {
     /// # Errors
     /// If the system does not let it; nothing is left changed then.
     pub fn start(gateway: &Gateway) -> Result<Daemon, Error> {
-        doctor::admit(gateway)?;
-        let mtu = largest_mtu(gateway)?;
-        let (seed, clock) = (Seed(getrandom::u64()?), Clock::start());
+        Daemon::start_after(gateway, None, None)
+    }
+
+    /// Starts a gateway that goes on with the connections of another version of the program, and resets those that
+    /// one before it has left in the journal, and that are in its own journal while it carries them.
+    ///
+    /// # Errors
+    /// As [`Daemon::start`], and if there can be no such journal.
+    pub fn start_after(
+        gateway: &Gateway,
+        before: Option<Before>,
+        journal: Option<&Path>,
+    ) -> Result<Daemon, Error> {
+        if before.is_none() {
+            doctor::admit(gateway)?;
+        }
+        let (mtu, seed) = (largest_mtu(gateway)?, Seed(getrandom::u64()?));
+        let clock = before.as_ref().map_or_else(Clock::start, |before| before.clock);
         let mut way = None;
         let unwritten = Arc::default();
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
-        let kind = match &gateway.work {
+        let journal = journal.map(open_journal).transpose()?;
+        let mut kind = match &gateway.work {
             Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
             Work::Pair(pair, peer) => {
                 let opened = Way::open(clock.now(), peer)?;
@@ -97,13 +135,41 @@ impl Daemon {
                 Kind::Pair(plane)
             }
         };
-        let (network, tuns) = Network::set_up(gateway)?;
-        let plane = Plane::new(kind, records);
-        let mut inline = Inline::new(plane, tuns, &gateway.lan, clock)?;
+        let (network, tuns, pieces) = match before {
+            None => {
+                let (network, tuns) = Network::set_up(gateway)?;
+                (network, tuns, Vec::new())
+            }
+            Some(Before { connections, pieces, tuns, .. }) => {
+                kind.take_over(clock.now(), connections);
+                (Network::take_over(gateway)?, tuns, pieces)
+            }
+        };
+        let goes_on = kind.relays().connections();
+        let lost = Lost::new(clock.now(), journal, seed.stream("lost"), goes_on);
+        let plane = Plane::new(kind, lost, records);
+        let mut inline = Inline::new(plane, tuns, &gateway.lan, clock)?.with_payloads(pieces);
         if let Some(way) = way {
             inline = inline.with_underlay(Box::new(way));
         }
         Ok(Daemon { plane: inline.start()?, mtu, clock, unwritten, _network: network })
+    }
+
+    /// Executes a program with the arguments of this one, which goes on with all connections. It returns only if
+    /// that is not possible; those whose servers had not answered yet are reset then, and nothing else has changed.
+    pub fn hand_over(&self, program: &Path) -> Error {
+        let (clock, path) = (self.clock, program.to_owned());
+        let executed =
+            self.plane.call(|now, plane, _| plane.relays().reset_half_open(now)).and_then(|()| {
+                self.plane.pause(move |moment| {
+                    moment.middlebox.flush_records();
+                    handover::execute(moment, clock, &path)
+                })
+            });
+        match executed {
+            Ok(source) => Error::Execute { program: program.display().to_string(), source },
+            Err(error) => error.into(),
+        }
     }
 
     /// Whether it runs. It ends by itself if one of its devices is removed.
@@ -141,7 +207,9 @@ impl Daemon {
     /// If it has ended.
     pub fn observe(&self) -> Result<Observation, Error> {
         let observe = |_, middlebox: &mut Plane, packets: &Counts| {
-            let draining = middlebox.relays().is_draining();
+            let relays = middlebox.relays();
+            let (draining, adopted) = (relays.is_draining(), relays.statistics().adopted);
+            let lost = middlebox.lost_ends() as u64;
             let mut observed =
                 Observation { packets: *packets, draining, ..Observation::default() };
             middlebox.counts(&mut |name, value| {
@@ -150,6 +218,8 @@ impl Daemon {
             middlebox.gauges(&mut |name, value| {
                 observed.gauges.insert(name, value);
             });
+            observed.counters.insert("connections taken over", adopted);
+            observed.gauges.insert("ends_to_be_reset", lost);
             observed
         };
         let observed = self.plane.call(observe)?;
@@ -201,8 +271,13 @@ impl Daemon {
     pub fn stop(self) {
         // It fails if the thread has ended; then nothing can be sent.
         let _ = self.plane.call(|now, plane, _| plane.relays().reset_all(now));
-        let _ = self.plane.stop();
+        self.plane.stop().middlebox.end();
     }
+}
+
+fn open_journal(path: &Path) -> Result<Journal, Error> {
+    let failed = |source| Error::Journal { path: path.display().to_string(), source };
+    Journal::open(path).map_err(failed)
 }
 
 /// The records, if there are to be any.

@@ -3,6 +3,7 @@
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gateway::doctor::{self, Severity};
+use gateway::handover::{self, Before};
 use gateway::{install, logs};
 use scenario::{Gateway, LabHop, Style};
 use std::io::{IsTerminal as _, Write as _};
@@ -110,6 +111,11 @@ enum Command {
         #[command(flatten)]
         socket: Socket,
     },
+    /// Let the program that was installed over the running one take its place, with all connections
+    Upgrade {
+        #[command(flatten)]
+        socket: Socket,
+    },
     /// Print the scenario file with which the lab predicts what this gateway does on a hop: lasthop run FILE
     Scenario {
         #[command(flatten)]
@@ -142,6 +148,9 @@ enum Command {
         #[arg(long, value_name = "FOLDER", default_value = "/")]
         root: PathBuf,
     },
+    /// Print the form of the state that an upgrade hands over
+    #[command(hide = true)]
+    HandoverFormat,
     /// Print the JSON Schema of configurations
     #[command(hide = true)]
     Schema,
@@ -184,8 +193,9 @@ fn main() -> ExitCode {
 fn act(command: Command) -> Result<ExitCode, String> {
     match command {
         Command::Run { configuration, socket } => {
+            let before = Before::from_environment().map_err(|error| error.to_string())?;
             let gateway = read(&configuration.config)?;
-            gateway::run(&gateway, &configuration.config, Some(&socket.socket))
+            gateway::run(&gateway, &configuration.config, Some(&socket.socket), before)
                 .map_err(|error| error.to_string())?;
         }
         Command::Key { file } => {
@@ -206,6 +216,12 @@ fn act(command: Command) -> Result<ExitCode, String> {
         Command::Reload { socket } => {
             gateway::reload(&socket.socket).map_err(|error| error.to_string())?;
         }
+        Command::Upgrade { socket } => {
+            let status = gateway::upgrade(&socket.socket).map_err(|error| error.to_string())?;
+            let carried = status.gauges.get("split_connections").copied().unwrap_or(0);
+            print(&format!("lasthopd {} goes on with {carried} connections\n", status.version))?;
+        }
+        Command::HandoverFormat => print(&format!("{}\n", handover::format()))?,
         Command::Scenario { configuration, rate, delay, loss, queue, lan_delay } => {
             if rate.is_none() && read(&configuration.config)?.rate().is_none() {
                 return Err(

@@ -43,16 +43,29 @@ impl Network {
         Ok((network, [lan, wan]))
     }
 
+    /// Has what the gateway before this one, with the same interfaces, has set up.
+    pub(crate) fn take_over(gateway: &Gateway) -> Result<Network, Error> {
+        let lan = gateway.lan.iter().flat_map(|interface| rules(interface, Side::Lan));
+        let rules = lan.chain(rules(&gateway.wan, Side::Wan)).collect();
+        Ok(Network { netlink: Netlink::open()?, rules })
+    }
+
     /// Sends what arrives by an interface to the device of its side.
     fn direct(&mut self, interface: &str, side: Side) -> Result<(), Error> {
-        let table = TABLES[side as usize];
-        for family in Family::ALL {
-            let rule = Rule { family, priority: PRIORITY, interface: interface.to_owned(), table };
+        for rule in rules(interface, side) {
             self.netlink.add_rule(&rule)?;
             self.rules.push(rule);
         }
         Ok(())
     }
+}
+
+/// Those that send what arrives by an interface to the device of its side.
+fn rules(interface: &str, side: Side) -> impl Iterator<Item = Rule> {
+    let table = TABLES[side as usize];
+    let rule =
+        move |family| Rule { family, priority: PRIORITY, interface: interface.to_owned(), table };
+    Family::ALL.into_iter().map(rule)
 }
 
 impl Drop for Network {

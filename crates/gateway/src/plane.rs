@@ -1,17 +1,21 @@
 //! The box of a gateway, by its mode.
 
+use crate::lost::Lost;
 use crate::records::Records;
 use base::Time;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use middlebox::{Gateway, Splitter};
-use relay::Relays;
+use relay::{Change, Handover, Relays};
 use scenario::Work;
 use tcp::Config;
+use tracing::warn;
 use wire::{Packet, Payload};
 
 /// The box.
 pub(crate) struct Plane {
     kind: Kind,
+    /// Those of a gateway before this one.
+    lost: Lost,
     /// Where connections that have ended are sent.
     records: Option<Records>,
 }
@@ -23,24 +27,58 @@ pub(crate) enum Kind {
     Pair(Gateway),
 }
 
-impl Plane {
-    pub(crate) fn new(kind: Kind, records: Option<Records>) -> Plane {
-        let mut plane = Plane { kind, records: None };
-        plane.record(records);
-        plane
+impl Kind {
+    /// Goes on with the connections of the gateway before this one. Those that cannot be continued are lost.
+    pub(crate) fn take_over(&mut self, now: Time, connections: Handover) {
+        let mut lost = 0;
+        self.relays().take_over(now, connections, |_| lost += 1);
+        if lost > 0 {
+            warn!(connections = lost, "not taken over");
+        }
+        // There is no way to the other gateway yet.
+        self.relays().suspend_srp(now);
     }
 
-    /// The connections that it carries, to be looked at.
     pub(crate) fn relays(&mut self) -> &mut Relays {
-        match &mut self.kind {
+        match self {
             Kind::Spoof(splitter) => splitter.relays_mut(),
             Kind::Pair(gateway) => gateway.relays_mut(),
         }
     }
+}
+
+impl Plane {
+    pub(crate) fn new(kind: Kind, lost: Lost, records: Option<Records>) -> Plane {
+        let mut plane = Plane { kind, lost, records: None };
+        plane.record(records);
+        plane
+    }
+
+    /// All connections, for a gateway that takes the place of this one.
+    pub(crate) fn hand_over(&mut self, now: Time) -> Handover {
+        self.relays().hand_over(now)
+    }
+
+    /// Ends of connections of a gateway before this one that are still to be reset.
+    pub(crate) fn lost_ends(&self) -> usize {
+        self.lost.len()
+    }
+
+    /// It has ended, and its connections are reset.
+    pub(crate) fn end(self) {
+        self.flush_records();
+        self.lost.end();
+    }
+
+    /// The connections that it carries, to be looked at.
+    pub(crate) fn relays(&mut self) -> &mut Relays {
+        self.kind.relays()
+    }
 
     /// Sends connections that end from now on there.
     pub(crate) fn record(&mut self, records: Option<Records>) {
-        self.relays().keep_ended(records.is_some());
+        let keeps = records.is_some() || self.lost.has_journal();
+        self.relays().keep_changes(keeps);
         self.records = records;
     }
 
@@ -54,11 +92,26 @@ impl Plane {
         }
     }
 
-    /// Takes note of the connections that have ended.
-    fn note_ended(&mut self) {
-        if let Some(records) = self.records.take() {
-            self.relays().take_ended().for_each(|ended| records.note(ended));
-            self.records = Some(records);
+    /// What is recorded so far is in the file when this returns.
+    pub(crate) fn flush_records(&self) {
+        if let Some(records) = &self.records {
+            records.flush();
+        }
+    }
+
+    /// Takes note of the connections that have begun and ended.
+    fn note_changes(&mut self) {
+        let Plane { kind, lost, records } = self;
+        for change in kind.relays().take_changes() {
+            match change {
+                Change::Began(connection) => lost.on_began(connection),
+                Change::Ended(ended) => {
+                    lost.on_ended(&ended.carried.client);
+                    if let Some(records) = records {
+                        records.note(ended);
+                    }
+                }
+            }
         }
     }
 
@@ -86,17 +139,23 @@ impl Middlebox for Plane {
         cx: &mut Context<'_>,
     ) -> Verdict {
         let verdict = self.get_mut().packet(now, from, packet, cx);
-        self.note_ended();
+        self.note_changes();
+        if verdict == Verdict::Forward && self.lost.refuses(packet) {
+            self.relays().reset_sender(now, packet);
+            self.get_mut().wake(now, cx);
+            return Verdict::Consume;
+        }
         verdict
     }
 
     fn next_wake(&self) -> Time {
-        self.get().next_wake()
+        self.get().next_wake().min(self.lost.poll_timeout())
     }
 
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
         self.get_mut().wake(now, cx);
-        self.note_ended();
+        self.lost.send(now, cx);
+        self.note_changes();
     }
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
@@ -113,6 +172,6 @@ impl Middlebox for Plane {
 
     fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         self.get_mut().link(now, port, event, cx);
-        self.note_ended();
+        self.note_changes();
     }
 }

@@ -17,10 +17,16 @@ use tracing::warn;
 /// The most records that wait to be written.
 const MOST: usize = 4096;
 
+enum Message {
+    Ended(Ended),
+    /// To be answered once all before it are written.
+    Flush(SyncSender<()>),
+}
+
 /// Where connections that have ended are sent. The file is closed once all copies are gone.
 #[derive(Clone)]
 pub(crate) struct Records {
-    sender: SyncSender<Ended>,
+    sender: SyncSender<Message>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -38,19 +44,35 @@ impl Records {
 
     /// Takes note of a connection, or counts it if there is no room.
     pub(crate) fn note(&self, ended: Ended) {
-        if self.sender.try_send(ended).is_err() {
+        if self.sender.try_send(Message::Ended(ended)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until all are written, but not for long.
+    pub(crate) fn flush(&self) {
+        const MOST: std::time::Duration = std::time::Duration::from_secs(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
+        if self.sender.send(Message::Flush(sender)).is_ok() {
+            let _ = receiver.recv_timeout(MOST);
         }
     }
 }
 
-fn write(file: File, receiver: &Receiver<Ended>, clock: Clock, dropped: &AtomicU64) {
+fn write(file: File, receiver: &Receiver<Message>, clock: Clock, dropped: &AtomicU64) {
     let mut file = BufWriter::new(file);
     let mut failed = false;
     while let Ok(first) = receiver.recv() {
         let mut count = 0;
-        let mut written = Ok(());
-        for ended in std::iter::once(first).chain(receiver.try_iter().take(MOST)) {
+        let (mut written, mut waiting) = (Ok(()), Vec::new());
+        for message in std::iter::once(first).chain(receiver.try_iter().take(MOST)) {
+            let ended = match message {
+                Message::Ended(ended) => ended,
+                Message::Flush(sender) => {
+                    waiting.push(sender);
+                    continue;
+                }
+            };
             let record = Record::new(&ended, |time| unix(clock, time));
             let line = serde_json::to_writer(&mut file, &record).map_err(io::Error::from);
             written = written.and(line).and_then(|()| file.write_all(b"\n"));
@@ -64,6 +86,10 @@ fn write(file: File, receiver: &Receiver<Ended>, clock: Clock, dropped: &AtomicU
             }
         }
         failed = done.is_err();
+        // Whoever does not wait any more needs no word.
+        for sender in waiting {
+            let _ = sender.try_send(());
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A gateway with all by which it is watched: control socket, metrics, log, service manager.
 
 use crate::control::Control;
+use crate::handover::{self, Before};
 use crate::logs::LossWatch;
 use crate::metrics::Metrics;
 use crate::{Daemon, Error, Observation, Status, reload};
@@ -10,8 +11,10 @@ use scenario::{Gateway, Style};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tracing::{error, info, warn};
@@ -27,6 +30,8 @@ pub(crate) struct Core {
     gateway: Mutex<Gateway>,
     /// The file of its configuration.
     config: Option<PathBuf>,
+    /// Where the program is that the process runs, if it does nothing else.
+    program: Option<PathBuf>,
     metrics: Mutex<Option<Metrics>>,
 }
 
@@ -62,6 +67,34 @@ impl Core {
         Ok((Status::new(&lock(&self.gateway), uptime, &observation), observation))
     }
 
+    /// Lets the program that is now where that of this process was take its place, with all connections. It returns
+    /// only if that is not possible, and says why.
+    pub(crate) fn upgrade(&self) -> String {
+        let Err(error) = self.try_upgrade();
+        error!(error, "not upgraded");
+        error
+    }
+
+    fn try_upgrade(&self) -> Result<Infallible, String> {
+        let program = self.program.as_ref().ok_or("the process runs more than the gateway")?;
+        let config = self.config.as_ref().ok_or("there is no file of the configuration")?;
+        reload::admit(&lock(&self.gateway), &reload::read(config, Style::Plain)?)?;
+        let shown = program.display();
+        // It should say no while there is still one that runs.
+        let asked = Command::new(program).arg(handover::QUESTION).output();
+        let asked = asked.map_err(|error| format!("executing {shown}: {error}"))?;
+        let (found, own) = (String::from_utf8_lossy(&asked.stdout), handover::format());
+        if !asked.status.success() || found.trim() != own {
+            return Err(format!(
+                "{shown} cannot go on with connections of this version (it reads {:?}, and this one writes {own:?}); \
+                 to change to it: lasthopd drain, and restart",
+                found.trim()
+            ));
+        }
+        info!(program = %shown, "upgrading");
+        Err(self.daemon.hand_over(program).to_string())
+    }
+
     fn serve_metrics(self: &Arc<Core>, address: SocketAddr) -> Result<Metrics, Error> {
         let handle = Handle(Arc::downgrade(self));
         Metrics::listen(address, handle).map_err(failed(address))
@@ -91,6 +124,15 @@ impl Core {
     }
 }
 
+/// How a process starts a gateway.
+#[derive(Default)]
+struct Start {
+    /// It goes on with the connections of this one.
+    before: Option<Before>,
+    /// [`Core::program`].
+    program: Option<PathBuf>,
+}
+
 /// A running gateway and what tells about it.
 pub struct Service {
     // No client asks any more when the gateway ends: fields are dropped in this order.
@@ -110,11 +152,22 @@ impl Service {
         config: Option<&Path>,
         socket: Option<&Path>,
     ) -> Result<Service, Error> {
+        Service::start_after(gateway, config, socket, Start::default())
+    }
+
+    fn start_after(
+        gateway: &Gateway,
+        config: Option<&Path>,
+        socket: Option<&Path>,
+        Start { before, program }: Start,
+    ) -> Result<Service, Error> {
+        let journal = socket.map(|socket| socket.with_extension("journal"));
         let core = Arc::new(Core {
-            daemon: Daemon::start(gateway)?,
+            daemon: Daemon::start_after(gateway, before, journal.as_deref())?,
             clock: Clock::start(),
             gateway: Mutex::new(gateway.clone()),
             config: config.map(Path::to_owned),
+            program,
             metrics: Mutex::new(None),
         });
         let mut service = Service { control: None, core, losses: LossWatch::default() };
@@ -187,17 +240,25 @@ enum End {
 }
 
 /// Runs a gateway until the process gets SIGTERM or SIGINT. With SIGHUP, it reads the file of its configuration
-/// again.
+/// again. The process is to do nothing else: an upgrade executes another program in it.
 ///
 /// # Errors
 /// If it cannot start, or if one of its devices was removed.
-pub fn run(gateway: &Gateway, config: &Path, socket: Option<&Path>) -> Result<(), Error> {
+pub fn run(
+    gateway: &Gateway,
+    config: &Path,
+    socket: Option<&Path>,
+    before: Option<Before>,
+) -> Result<(), Error> {
+    let start = Start { program: std::env::current_exe().ok(), before };
+    let goes_on = start.before.is_some();
     let (sender, signals) = mpsc::channel();
     let mut caught = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(Error::Signals)?;
     std::thread::spawn(move || caught.forever().try_for_each(|signal| sender.send(signal)));
-    let mut service = Service::start(gateway, Some(config), socket)?;
+    let mut service = Service::start_after(gateway, Some(config), socket, start)?;
     let lan = gateway.lan.join(" ");
-    info!(lan, wan = gateway.wan, mode = crate::status::mode(gateway), "running");
+    let said = if goes_on { "running, upgraded" } else { "running" };
+    info!(lan, wan = gateway.wan, mode = crate::status::mode(gateway), "{said}");
     if let Some(address) = service.metrics() {
         info!(%address, "metrics");
     }

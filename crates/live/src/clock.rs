@@ -16,6 +16,18 @@ impl Clock {
         Clock { origin: monotonic() }
     }
 
+    /// The clock of a program before this one, whose [`Clock::origin`] this is.
+    #[must_use]
+    pub fn since(origin: u64) -> Clock {
+        Clock { origin: origin.min(monotonic()) }
+    }
+
+    /// Its epoch, nanoseconds of the machine's `CLOCK_MONOTONIC`.
+    #[must_use]
+    pub fn origin(&self) -> u64 {
+        self.origin
+    }
+
     /// The time since the epoch.
     #[must_use]
     pub fn now(&self) -> Time {

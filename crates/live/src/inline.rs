@@ -13,6 +13,7 @@ pub use underlay::{Change, Received, Underlay};
 
 use crate::device::DeviceUse;
 use crate::error::Doing;
+use crate::payloads::Payloads;
 use crate::{Clock, Error, Netlink, Tun};
 use base::Time;
 use host::{Middlebox, Port};
@@ -79,7 +80,33 @@ pub struct Inline<B> {
     tuns: [Tun; 2],
     routes: Routes,
     underlay: Option<Box<dyn Underlay>>,
+    payloads: Payloads,
     clock: Clock,
+}
+
+/// A middlebox that runs, between two packets, with what belongs to it.
+pub struct Moment<'a, B> {
+    /// The time.
+    pub now: Time,
+    /// The middlebox.
+    pub middlebox: &'a mut B,
+    payloads: &'a Payloads,
+    tuns: [&'a Tun; 2],
+}
+
+impl<B: Middlebox> Moment<'_, B> {
+    /// The devices, by [`Side`].
+    #[must_use]
+    pub fn tuns(&self) -> [&Tun; 2] {
+        self.tuns
+    }
+
+    /// The bytes of the payloads that the middlebox holds, in pieces with their places, for
+    /// [`Inline::with_payloads`].
+    #[must_use]
+    pub fn payloads(&self) -> Vec<(u64, &[u8])> {
+        self.payloads.pieces(|held| self.middlebox.held_payloads(held))
+    }
 }
 
 /// The rest of one that has ended.
@@ -106,7 +133,14 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
         clock: Clock,
     ) -> Result<Inline<B>, Error> {
         let routes = Routes::new(Netlink::open()?, lan)?;
-        Ok(Inline { middlebox, tuns, routes, underlay: None, clock })
+        let payloads = Payloads::default();
+        Ok(Inline { middlebox, tuns, routes, underlay: None, payloads, clock })
+    }
+
+    /// Goes on with the [`Moment::payloads`] of another program, those that the middlebox has taken over from it.
+    #[must_use]
+    pub fn with_payloads(self, pieces: impl IntoIterator<Item = (u64, Box<[u8]>)>) -> Inline<B> {
+        Inline { payloads: Payloads::restored(pieces), ..self }
     }
 
     /// Sends the packets of SRP of the middlebox by another way than the kernel's routes.
@@ -155,6 +189,23 @@ impl<B: Send + 'static> Running<B> {
             let _ = answer.send(f(now, middlebox, counts));
         };
         self.send(Command::Call(Box::new(call)))?;
+        result.recv().map_err(|_| Error::Stopped)
+    }
+
+    /// Lets its thread send what the middlebox has to send, and then call `f`, and returns the result. Packets wait
+    /// in the devices until then.
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn pause<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(Moment<'_, B>) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        let (answer, result) = mpsc::sync_channel(1);
+        let pause = move |moment: Moment<'_, B>| {
+            let _ = answer.send(f(moment));
+        };
+        self.send(Command::Pause(Box::new(pause)))?;
         result.recv().map_err(|_| Error::Stopped)
     }
 

@@ -12,6 +12,7 @@ mod copies;
 mod device;
 pub mod emulator;
 mod error;
+pub mod inherit;
 pub mod inline;
 pub mod namespace;
 pub mod netlink;

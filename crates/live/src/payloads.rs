@@ -247,25 +247,78 @@ impl Payloads {
         self.in_pieces += bytes;
     }
 
+    /// The bytes from a place on, as many as are in one piece and at most `most`; `None` if there are none.
+    fn at(&self, place: u64, most: usize) -> Option<&[u8]> {
+        let number = (place / Payloads::CHUNK as u64).checked_sub(self.first)?;
+        let chunk = self.chunks.get(usize::try_from(number).ok()?)?;
+        let bytes = chunk.from((place % Payloads::CHUNK as u64) as usize, most);
+        Some(bytes).filter(|bytes| !bytes.is_empty())
+    }
+
     /// Calls `piece` with the bytes of a payload that was kept, one piece after the other. Returns false if they
     /// are no longer there.
     pub(crate) fn lend<'a>(&'a self, payload: Payload, piece: &mut dyn FnMut(&'a [u8])) -> bool {
         let mut place = payload.offset;
         while place < payload.end() {
-            let start = (place % Payloads::CHUNK as u64) as usize;
-            let most = (payload.end() - place) as usize;
-            let chunk = (place / Payloads::CHUNK as u64).checked_sub(self.first);
-            let bytes = match chunk.and_then(|chunk| self.chunks.get(chunk as usize)) {
-                Some(chunk) => chunk.from(start, most),
-                None => &[],
-            };
-            if bytes.is_empty() {
+            let Some(bytes) = self.at(place, (payload.end() - place) as usize) else {
                 return false;
-            }
+            };
             piece(bytes);
             place += bytes.len() as u64;
         }
         true
+    }
+
+    /// The bytes of those payloads that `held` passes to its argument, and their places, in order.
+    pub(crate) fn pieces(&self, held: impl FnOnce(&mut dyn FnMut(Payload))) -> Vec<(u64, &[u8])> {
+        let mut payloads = Vec::new();
+        held(&mut |payload| {
+            if payload.stream == Payloads::STREAM && payload.len > 0 {
+                payloads.push(payload);
+            }
+        });
+        payloads.sort_unstable_by_key(|payload| payload.offset);
+        // No piece continues another one of its chunk: see `keep_of`.
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for payload in payloads {
+            match runs.last_mut() {
+                Some(run) if payload.offset <= run.end => run.end = run.end.max(payload.end()),
+                _ => runs.push(payload.offset..payload.end()),
+            }
+        }
+        let mut pieces = Vec::new();
+        for Range { start, end } in runs {
+            let mut place = start;
+            while let Some(bytes) = self.at(place, (end - place) as usize) {
+                pieces.push((place, bytes));
+                place += bytes.len() as u64;
+            }
+        }
+        pieces
+    }
+
+    /// Those of a program before this one that had [`Payloads::pieces`] at these places; each is within a chunk,
+    /// and they are in order.
+    pub(crate) fn restored(pieces: impl IntoIterator<Item = (u64, Box<[u8]>)>) -> Payloads {
+        let mut payloads = Payloads::default();
+        for (place, bytes) in pieces {
+            let number = place / Payloads::CHUNK as u64;
+            if payloads.chunks.is_empty() {
+                payloads.first = number;
+            }
+            let last = payloads.first + payloads.chunks.len() as u64;
+            for _ in last..=number {
+                payloads.chunks.push_back(Chunk::Pieces(Vec::new()));
+            }
+            payloads.in_pieces += bytes.len();
+            payloads.end = place + bytes.len() as u64;
+            if let Some(Chunk::Pieces(pieces)) = payloads.chunks.back_mut() {
+                pieces.push(((place % Payloads::CHUNK as u64) as usize, bytes));
+            }
+        }
+        // What is read next is in a chunk of its own.
+        payloads.end = (payloads.first + payloads.chunks.len() as u64) * Payloads::CHUNK as u64;
+        payloads
     }
 
     /// Writes the bytes of a payload: those that were kept, or for a box's own packet those that its
@@ -333,6 +386,38 @@ mod tests {
         // What is held, and what is added until the next look.
         let few = (Payloads::FEW + 2) * Payloads::CHUNK;
         assert!(most <= few + 201 * LEN, "{most} bytes for 200 packets");
+    }
+
+    #[test]
+    fn another_program_goes_on_with_what_is_held() {
+        let mut old = Payloads::default();
+        let kept: Vec<_> = (0..500).map(|n| old.keep(&bytes(n)).unwrap()).collect();
+        let is_held = |n: usize| n % 3 == 0 || (100..200).contains(&n);
+        let held = |each: &mut dyn FnMut(Payload)| {
+            // In any order; some twice, some in part only.
+            for n in (0..500).rev().filter(|&n| is_held(n)) {
+                each(kept[n]);
+                each(kept[n].skip(5000));
+            }
+        };
+        let pieces = old.pieces(held);
+        let total: usize = pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert_eq!(total, LEN * (0..500).filter(|&n| is_held(n)).count());
+        let mut new = Payloads::restored(pieces.into_iter().map(|(at, bytes)| (at, bytes.into())));
+        let added: Vec<_> = (0..1000).map(|n| new.keep(&bytes(n + 7)).unwrap()).collect();
+        for n in 0..500 {
+            let expected = is_held(n).then(|| bytes(n));
+            assert!(fetch(&new, kept[n]) == expected, "{n}");
+        }
+        let all = (0..500).filter(|&n| is_held(n)).map(|n| kept[n]);
+        let all: Vec<_> = all.chain([added[500]]).collect();
+        free_all_but(&mut new, &all);
+        assert!((0..500).filter(|&n| is_held(n)).all(|n| fetch(&new, kept[n]) == Some(bytes(n))));
+        free_all_but(&mut new, &[kept[150], added[500]]);
+        assert!(fetch(&new, kept[150]) == Some(bytes(150)));
+        assert!(fetch(&new, added[500]) == Some(bytes(507)));
+        assert!(new.memory() < 3 * Payloads::CHUNK, "{}", new.memory());
+        assert!(Payloads::restored([]).memory() == 0);
     }
 
     #[test]

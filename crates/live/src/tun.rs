@@ -5,7 +5,7 @@ use crate::netlink::DeviceCounts;
 use crate::{Error, Netlink};
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 /// Length of the `virtio_net_hdr` before every packet of a device with [`Offload::Full`].
@@ -24,7 +24,7 @@ pub enum Offload {
 
 /// A TUN device, or one of its queues. The device is gone when this is dropped.
 pub struct Tun {
-    device: SyncDevice,
+    descriptor: OwnedFd,
     name: String,
     /// The network of the device's namespace.
     netlink: Netlink,
@@ -40,6 +40,23 @@ impl Tun {
     pub fn open(name: &str, offload: Offload, mtu: u16) -> Result<Tun, Error> {
         let one = Tun::open_queues(name, offload, mtu, NonZeroUsize::MIN)?.pop();
         Ok(one.unwrap_or_else(|| unreachable!("there is one")))
+    }
+
+    /// The device that another program has made in the network namespace of the calling thread, and whose
+    /// descriptor it has passed on ([`crate::inherit`]).
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn inherit(descriptor: OwnedFd, name: &str) -> Result<Tun, Error> {
+        let action = || format!("taking over TUN device {name}");
+        let about = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
+        let about = std::fs::read_to_string(about).doing(action)?;
+        // Of another kind of file, this is not said.
+        let found = about.lines().find_map(|line| line.strip_prefix("iff:"));
+        if found.map(str::trim) != Some(name) {
+            return Err(io::Error::other("the descriptor is not that of the device")).doing(action);
+        }
+        Ok(Tun { descriptor, name: name.to_owned(), netlink: Netlink::open()? })
     }
 
     /// Makes a device like [`Tun::open`] with several queues, each to be read and written by a thread
@@ -70,7 +87,8 @@ impl Tun {
         }
         let queue = |device: SyncDevice| {
             device.set_nonblocking(true).doing(action)?;
-            Ok(Tun { device, name: name.to_owned(), netlink: Netlink::open()? })
+            let descriptor = device.as_fd().try_clone_to_owned().doing(action)?;
+            Ok(Tun { descriptor, name: name.to_owned(), netlink: Netlink::open()? })
         };
         devices.into_iter().map(queue).collect()
     }
@@ -95,7 +113,7 @@ impl Tun {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is none.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.device.recv(buffer)
+        Ok(rustix::io::read(&self.descriptor, buffer)?)
     }
 
     /// Gives the kernel a packet.
@@ -103,12 +121,13 @@ impl Tun {
     /// # Errors
     /// If the kernel does not take it, for instance because the device is down.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
-        self.device.send(packet).map(drop)
+        rustix::io::write(&self.descriptor, packet)?;
+        Ok(())
     }
 }
 
 impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.device.as_fd()
+        self.descriptor.as_fd()
     }
 }

@@ -2,9 +2,9 @@
 //! attached to it, and hands them over to the next base station.
 
 mod handover;
-mod resets;
 
 use crate::mhp::{Keys, Received, Registry, Transfers};
+use crate::resets::Resets;
 use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use base::settings::{Bytes, Kind, Span};
@@ -12,7 +12,6 @@ use base::{Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, Context, FourTuple, Middlebox, Port, Verdict};
 use relay::{HopRate, Onward, Policy, Relays, Split, Teardown};
-use resets::Resets;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -323,7 +322,8 @@ impl BaseStation {
         self.carry_out(now);
         self.open_incoming(now);
         self.outgoing.drain(..).for_each(|packet| cx.send(packet));
-        self.resets.send(now, cx);
+        // Whoever does not answer is gone.
+        self.resets.send(now, cx, |_| ());
         self.relays.transmit(now, &mut Sending::new(cx));
         self.transfers.transmit(now, &mut Sending::new(cx));
     }

@@ -14,6 +14,6 @@ pub use half::Half;
 pub use hop::HopRate;
 pub use relay::{Next, Policy, Relay, Side, Teardown};
 pub use relays::{
-    AdoptError, AssociationSnapshot, Carried, End, Ended, Ending, Onward, RelaySnapshot, Relays,
-    Seen, Split, Stage, Statistics, StreamName,
+    AdoptError, AssociationSnapshot, Carried, Change, End, Ended, Ending, Handover, Onward, RelaySnapshot,
+    Relays, Seen, Split, Stage, Statistics, StreamName,
 };

@@ -180,6 +180,13 @@ impl Relay {
         self.halves[side as usize].passed
     }
 
+    /// So many bytes were passed on before this box had the relay, by [`Side`].
+    pub(crate) fn continue_passed(&mut self, passed: [u64; 2]) {
+        for (half, passed) in self.halves.iter_mut().zip(passed) {
+            half.passed += passed;
+        }
+    }
+
     /// Bytes of the end at a side that are held besides those in the halves.
     pub(crate) fn rest_of(&self, side: Side) -> u64 {
         self.halves[side as usize].rest.iter().map(|rest| u64::from(rest.len)).sum()

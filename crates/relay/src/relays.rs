@@ -3,13 +3,15 @@
 mod associations;
 mod carried;
 mod halves;
+mod handover;
 mod opening;
 mod over_srp;
 mod snapshot;
 mod split;
 
 pub use associations::{AssociationSnapshot, StreamName};
-pub use carried::{Carried, End, Ended, Ending, Stage};
+pub use carried::{Carried, Change, End, Ended, Ending, Stage};
+pub use handover::Handover;
 pub use opening::Onward;
 pub use snapshot::{AdoptError, RelaySnapshot};
 pub use split::{Seen, Split};
@@ -40,8 +42,8 @@ pub struct Relays {
     waiting: usize,
     /// No connection is split any more.
     is_draining: bool,
-    /// Those that are over, if they are kept.
-    ended: Option<Vec<Ended>>,
+    /// Those that have begun and ended, if note is kept of them.
+    changes: Option<Vec<Change>>,
 }
 
 #[derive(Debug)]
@@ -113,7 +115,7 @@ impl Relays {
             held: 0,
             waiting: 0,
             is_draining: false,
-            ended: None,
+            changes: None,
         }
     }
 
@@ -200,6 +202,9 @@ impl Relays {
     /// Puts a relay into the table.
     fn put(&mut self, number: u32, entry: Entry, behind_hop: [bool; 2]) {
         self.waiting += usize::from(entry.waiting.is_some());
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Began(entry.client));
+        }
         self.by_client.insert(entry.client, number);
         match self.splits.get_mut(number as usize) {
             Some(place) => *place = Some(entry),

@@ -13,3 +13,4 @@ mod pair;
 mod process;
 mod split;
 mod spoof;
+mod upgrade;

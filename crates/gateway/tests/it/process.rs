@@ -11,16 +11,36 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 /// A program that is ended with this.
-struct Running {
-    child: Child,
+pub(crate) struct Running {
+    pub(crate) child: Child,
     folder: Folder,
     notes: UnixDatagram,
 }
 
 impl Running {
-    fn start(world: &World, label: &str) -> Running {
+    pub(crate) fn start(world: &World, label: &str) -> Running {
+        Running::with(world, label, "")
+    }
+
+    /// Starts it with these keys besides its interfaces, in which FOLDER is its folder.
+    pub(crate) fn with(world: &World, label: &str, keys: &str) -> Running {
         let folder = Folder::new(label);
-        fs::write(folder.0.join("lasthopd.toml"), INTERFACES).unwrap();
+        let keys = keys.replace("FOLDER", folder.0.to_str().unwrap());
+        fs::write(folder.0.join("lasthopd.toml"), format!("{INTERFACES}{keys}\n")).unwrap();
+        Running::in_folder(world, folder)
+    }
+
+    /// Kills it, as `kill -9` does, and starts it again.
+    pub(crate) fn killed(mut self, world: &World, meanwhile: impl FnOnce()) -> Running {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        meanwhile();
+        let folder = std::mem::replace(&mut self.folder, Folder("/nonexistent".into()));
+        Running::in_folder(world, folder)
+    }
+
+    fn in_folder(world: &World, folder: Folder) -> Running {
+        let _ = fs::remove_file(folder.0.join("notify"));
         let notes = UnixDatagram::bind(folder.0.join("notify")).unwrap();
         notes.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let log = fs::File::create(folder.0.join("log")).unwrap();
@@ -38,12 +58,12 @@ impl Running {
         Running { child, folder, notes }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.0.join(name)
     }
 
     /// Waits until the service manager is told this.
-    fn told(&self, what: &str) {
+    pub(crate) fn told(&self, what: &str) {
         let mut buffer = [0; 500];
         loop {
             let len = self.notes.recv(&mut buffer).unwrap_or_else(|error| {
@@ -55,14 +75,14 @@ impl Running {
         }
     }
 
-    fn call(&self, world: &World, arguments: &[&str]) -> Output {
+    pub(crate) fn call(&self, world: &World, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
         command.args(arguments).arg("--socket").arg(self.path("socket")).stdin(Stdio::null());
         world.at(GATEWAY, || command.output()).unwrap()
     }
 
     /// Waits for its end, and returns the messages of its log.
-    fn ended(mut self) -> (ExitStatus, Vec<String>) {
+    pub(crate) fn ended(mut self) -> (ExitStatus, Vec<String>) {
         let status = self.child.wait().unwrap();
         let log = fs::read_to_string(self.path("log")).unwrap();
         let message = |line: &str| {

@@ -1,7 +1,7 @@
 //! The thread between two devices.
 
 use super::routes::Routes;
-use super::{Change, Counts, Ended, Inline, Received, Side, Underlay};
+use super::{Change, Counts, Ended, Inline, Moment, Received, Side, Underlay};
 use crate::device::{Device, Pieces};
 use crate::payloads::Payloads;
 use crate::tun::VIRTIO_HEADER_LEN;
@@ -21,9 +21,13 @@ const TURN: usize = 16;
 /// A function for the thread to call.
 type Call<B> = Box<dyn FnOnce(Time, &mut B, &Counts) + Send>;
 
+/// A function for it to call while packets wait.
+type Pause<B> = Box<dyn FnOnce(Moment<'_, B>) + Send>;
+
 /// What the thread is asked for.
 pub(super) enum Command<B> {
     Call(Call<B>),
+    Pause(Pause<B>),
     Stop,
 }
 
@@ -49,11 +53,11 @@ impl<B: Middlebox> Worker<B> {
         commands: Receiver<Command<B>>,
         bell: Arc<OwnedFd>,
     ) -> Worker<B> {
-        let Inline { middlebox, tuns, routes, underlay, clock } = inline;
+        let Inline { middlebox, tuns, routes, underlay, payloads, clock } = inline;
         Worker {
             middlebox,
             outbox: Outbox { segments: u16::MAX, ..Outbox::default() },
-            payloads: Payloads::default(),
+            payloads,
             devices: tuns.map(Device::new),
             routes,
             underlay,
@@ -91,7 +95,7 @@ impl<B: Middlebox> Worker<B> {
         }
     }
 
-    /// Sends what the middlebox has still to send in the end.
+    /// Sends what the middlebox has still to send before it stands still.
     fn send_rest(&mut self) {
         let now = self.clock.now();
         self.middlebox.wake(now, &mut self.outbox.context());
@@ -287,6 +291,16 @@ impl<B: Middlebox> Worker<B> {
                 Command::Call(call) => {
                     let counts = self.counts();
                     call(self.clock.now(), &mut self.middlebox, &counts);
+                }
+                Command::Pause(pause) => {
+                    self.send_rest();
+                    let [lan, wan] = &self.devices;
+                    pause(Moment {
+                        now: self.clock.now(),
+                        middlebox: &mut self.middlebox,
+                        payloads: &self.payloads,
+                        tuns: [&lan.tun, &wan.tun],
+                    });
                 }
                 Command::Stop => return false,
             }

@@ -7,7 +7,9 @@ use core::net::{IpAddr, Ipv4Addr};
 use host::{Application, Host, Middlebox, Opening, Outbox, Outlet, Port, Verdict};
 use middlebox::{Connect, Splitter};
 use proptest::prelude::*;
-use relay::{HopRate, Policy, RelaySnapshot, Split, Teardown};
+use relay::{Handover, HopRate, Policy, RelaySnapshot, Split, Teardown};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use tcp::{Config, Connection, EcnMode, Events, KeepAlive, ReceiveWindow, State};
 use wire::{Ecn, Packet};
@@ -152,6 +154,8 @@ struct Move {
     ahead: Duration,
     /// The other box has a hop, too.
     keeps_hop: bool,
+    /// All are handed over at once, as to a new version of the same program, and not one after the other.
+    is_upgrade: bool,
 }
 
 impl Spoofing {
@@ -291,6 +295,20 @@ impl World {
     /// Moves all split connections to another box, which takes the place of this one.
     fn hand_over(&mut self, to: &Move) {
         let old = self.now + self.ahead;
+        let handed = if to.is_upgrade { self.all_at_once(old) } else { self.one_by_one(old) };
+        self.ahead = to.ahead;
+        self.splitter = self.spoofing.splitter(self.number, to.keeps_hop);
+        let (now, relays) = (self.now + self.ahead, self.splitter.relays_mut());
+        match handed {
+            Handed::OneByOne(snapshots) => {
+                snapshots.into_iter().for_each(|snapshot| relays.adopt(now, snapshot).unwrap());
+            }
+            Handed::AllAtOnce(all) => relays.take_over(now, all, |lost| panic!("{lost} is lost")),
+        }
+        self.wake();
+    }
+
+    fn one_by_one(&mut self, old: Time) -> Handed {
         let relays = self.splitter.relays_mut();
         let connections: Vec<_> = relays.connections().collect();
         let half_open = relays.half_open_connections();
@@ -303,8 +321,7 @@ impl World {
                 };
                 assert!(relays.remove(old, &client));
                 assert_eq!(relays.snapshot(old, &client).map(|_| ()), None);
-                // As it would be sent.
-                Some(serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap())
+                Some(sent(&snapshot))
             })
             .collect();
         let mut outbox = Outbox::default();
@@ -312,12 +329,21 @@ impl World {
         assert!(half_open > 0 || outbox.packets.is_empty(), "the ends are told");
         self.send_all(outbox);
         assert_eq!((relays_left(&self.splitter), self.splitter.relays().held()), (0, 0));
-        self.ahead = to.ahead;
-        self.splitter = self.spoofing.splitter(self.number, to.keeps_hop);
-        for snapshot in snapshots {
-            self.splitter.relays_mut().adopt(self.now + self.ahead, snapshot).unwrap();
-        }
-        self.wake();
+        Handed::OneByOne(snapshots)
+    }
+
+    fn all_at_once(&mut self, old: Time) -> Handed {
+        let relays = self.splitter.relays_mut();
+        let half_open = relays.half_open_connections();
+        relays.reset_half_open(old);
+        let mut outbox = Outbox::default();
+        self.splitter.wake(old, &mut outbox.context());
+        assert!(half_open > 0 || outbox.packets.is_empty(), "the ends are told");
+        self.send_all(outbox);
+        let relays = self.splitter.relays();
+        let all = relays.hand_over(old);
+        assert_eq!(all.connections().len(), relays.open_connections());
+        Handed::AllAtOnce(sent(&all))
     }
 
     fn has_vanished(&self, host: usize) -> bool {
@@ -430,6 +456,17 @@ impl World {
     }
 }
 
+/// What goes to another box.
+enum Handed {
+    OneByOne(Vec<RelaySnapshot>),
+    AllAtOnce(Handover),
+}
+
+/// As it would be sent.
+fn sent<T: Serialize + DeserializeOwned>(state: &T) -> T {
+    serde_json::from_slice(&serde_json::to_vec(state).unwrap()).unwrap()
+}
+
 /// Halves and relays that are left in a box.
 fn relays_left(splitter: &Splitter) -> usize {
     splitter.relays().host().open_connections() + splitter.relays().connections().count()
@@ -504,11 +541,14 @@ fn hop() -> impl Strategy<Value = Option<(Vec<Place>, HopRate)>> {
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     // Most transfers take no longer than two seconds.
     let at = prop_oneof![2 => millis(2000), 1 => millis(8000)];
-    let one = (at, millis(100_000), any::<bool>());
+    let one = (at, millis(100_000), any::<bool>(), any::<bool>());
     prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..4)].prop_map(
         |mut moves| {
             moves.sort_unstable_by_key(|&(at, ..)| at);
-            let each = |(at, ahead, keeps_hop)| Move { at: Time::ZERO + at, ahead, keeps_hop };
+            let each = |(at, ahead, keeps_hop, is_upgrade)| {
+                let at = Time::ZERO + at;
+                Move { at, ahead, keeps_hop, is_upgrade }
+            };
             moves.into_iter().map(each).collect()
         },
     )

@@ -259,6 +259,16 @@ impl Associations {
         Some(AssociationSnapshot { snapshot: association.snapshot(now), remote: *remote })
     }
 
+    /// Snapshots of all, each with the address that its peer knows.
+    pub(super) fn snapshots(
+        &self,
+        now: Time,
+    ) -> impl Iterator<Item = (IpAddr, AssociationSnapshot)> {
+        self.peers.iter().map(move |Peer { association, local, remote, .. }| {
+            (*local, AssociationSnapshot { snapshot: association.snapshot(now), remote: *remote })
+        })
+    }
+
     pub(super) fn remove(&mut self, token: u32) {
         self.peers.remove(token);
     }

@@ -5,6 +5,7 @@ use super::{Entry, HalfId, Relays, SIDES};
 use crate::Side;
 use base::Time;
 use host::FourTuple;
+use serde::{Deserialize, Serialize};
 use tcp::Events;
 
 /// What is known of a split connection.
@@ -46,6 +47,15 @@ pub enum Stage {
     Closing,
 }
 
+/// A split connection begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The box carries it from now on; its client names it so.
+    Began(FourTuple),
+    /// It is over.
+    Ended(Ended),
+}
+
 /// A split connection that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
@@ -58,7 +68,7 @@ pub struct Ended {
 }
 
 /// How a split connection has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// Both ends have closed it.
     Closed,
@@ -73,7 +83,7 @@ pub enum Ending {
 }
 
 /// What is kept of a connection for its end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Life {
     /// The last event other than that a half is over, which may come from a timer.
     active: Time,
@@ -86,6 +96,16 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn new(now: Time) -> Life {
         Life { active: now, failure: None, last: [None; 2] }
+    }
+
+    /// When there was an event last.
+    pub(super) fn active(&self) -> Time {
+        self.active
+    }
+
+    /// The same in another box, by whose clock that was then.
+    pub(super) fn continued(self, active: Time) -> Life {
+        Life { active, ..self }
     }
 
     /// A half has had events. `amounts` tells what it has.
@@ -125,15 +145,15 @@ impl Relays {
         self.is_draining
     }
 
-    /// Keeps what is known of connections that end from now on, until [`Relays::take_ended`] is called; or, with
+    /// Keeps note of connections that begin and end from now on, until [`Relays::take_changes`] is called; or, with
     /// `false`, does not.
-    pub fn keep_ended(&mut self, keep: bool) {
-        self.ended = keep.then(|| self.ended.take().unwrap_or_default());
+    pub fn keep_changes(&mut self, keep: bool) {
+        self.changes = keep.then(|| self.changes.take().unwrap_or_default());
     }
 
-    /// The connections that are over, if they are kept.
-    pub fn take_ended(&mut self) -> impl Iterator<Item = Ended> {
-        self.ended.iter_mut().flat_map(|ended| ended.drain(..))
+    /// The connections that have begun and ended, in order, if note is kept of them.
+    pub fn take_changes(&mut self) -> impl Iterator<Item = Change> {
+        self.changes.iter_mut().flat_map(|changes| changes.drain(..))
     }
 
     /// The split connections at `places` of the table; `None` if there are no such places. So a large table can
@@ -150,17 +170,17 @@ impl Relays {
 
     /// Takes a connection that is over out of the table.
     pub(super) fn finish(&mut self, number: u32) -> Option<Entry> {
-        let Relays { splits, halves, ended, .. } = self;
-        if let (Some(ended), Some(Some(entry))) = (ended, splits.get(number as usize)) {
+        let Relays { splits, halves, changes, .. } = self;
+        if let (Some(changes), Some(Some(entry))) = (changes, splits.get(number as usize)) {
             let without = match entry.relay.is_over() {
                 true => Ending::Closed,
                 false => Ending::Abandoned,
             };
-            ended.push(Ended {
+            changes.push(Change::Ended(Ended {
                 carried: entry.carried(|id| halves.amounts(id)),
                 at: entry.life.active,
                 ending: entry.life.failure.unwrap_or(without),
-            });
+            }));
         }
         self.statistics.over += 1;
         self.take(number)

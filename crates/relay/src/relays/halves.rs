@@ -26,7 +26,7 @@ pub(super) struct HalfEvents {
 }
 
 /// What a half holds and has done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Amounts {
     /// Bytes that were received and not read.
     pub(super) readable: u64,

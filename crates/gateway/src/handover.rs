@@ -1,0 +1,178 @@
+//! A gateway that another version of its program goes on with. The process executes that program, which inherits
+//! the two devices and a file in memory with the state of all connections; meanwhile, packets wait in the devices.
+
+use crate::network::DEVICES;
+use crate::plane::Plane;
+use live::inherit::{inherited, pass_on};
+use live::inline::Moment;
+use live::{Clock, Tun};
+use relay::{Handover, RelaySnapshot};
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use thiserror::Error;
+
+/// The variable in which the new program finds the numbers of the descriptors: of the file, and of the devices of
+/// LAN and WAN.
+pub const VARIABLE: &str = "LASTHOPD_HANDOVER";
+
+/// The command that prints [`format`].
+pub(crate) const QUESTION: &str = "handover-format";
+
+/// The form of a handover. Programs whose forms differ cannot take each other's place.
+#[must_use]
+pub fn format() -> String {
+    let (tcp, srp) = (tcp::Snapshot::VERSION, srp::Snapshot::VERSION);
+    format!("1-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
+}
+
+/// Why there is nothing to go on with.
+#[derive(Debug, Error)]
+pub enum HandoverError {
+    /// The variable has been set by someone else.
+    #[error("{VARIABLE} is {0:?}, expected the numbers of three descriptors")]
+    Variable(String),
+    /// A descriptor is not open.
+    #[error("descriptor {0} of {VARIABLE}: {1}")]
+    Descriptor(RawFd, io::Error),
+    /// The file is not that of a gateway.
+    #[error("the state of the gateway before this one: {0}")]
+    State(io::Error),
+    /// It has another form.
+    #[error(
+        "the state of the gateway before this one has the form {found:?}, expected {expected:?}"
+    )]
+    Format {
+        /// The form of the state.
+        found: String,
+        /// The one that this program reads.
+        expected: String,
+    },
+    /// A device is not that of a gateway.
+    #[error(transparent)]
+    Device(#[from] live::Error),
+}
+
+/// What the program before this one has left.
+pub struct Before {
+    pub(crate) clock: Clock,
+    pub(crate) connections: Handover,
+    pub(crate) pieces: Vec<(u64, Box<[u8]>)>,
+    pub(crate) tuns: [Tun; 2],
+}
+
+/// The state. The bytes of the pieces follow it in the file.
+#[derive(Serialize, Deserialize)]
+struct State {
+    clock: u64,
+    connections: Handover,
+    /// Places and lengths.
+    pieces: Vec<(u64, u32)>,
+}
+
+impl Before {
+    /// Takes over what the environment names, in the network namespace of the calling thread; `None` if it names
+    /// nothing. To be called once, before the process opens anything.
+    ///
+    /// # Errors
+    /// If it cannot be taken over.
+    pub fn from_environment() -> Result<Option<Before>, HandoverError> {
+        let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
+        let value = value.to_string_lossy().into_owned();
+        let numbers: Option<Vec<RawFd>> = value.split(',').map(|part| part.parse().ok()).collect();
+        let Some(&[file, lan, wan]) = numbers.as_deref() else {
+            return Err(HandoverError::Variable(value));
+        };
+        let open = |number| {
+            inherited(number).map_err(|error| HandoverError::Descriptor(number, error.into()))
+        };
+        let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
+        let tuns = [Tun::inherit(lan, DEVICES[0])?, Tun::inherit(wan, DEVICES[1])?];
+        let (state, pieces) = read(file.into())?;
+        let clock = Clock::since(state.clock);
+        Ok(Some(Before { clock, connections: state.connections, pieces, tuns }))
+    }
+}
+
+type Pieces = Vec<(u64, Box<[u8]>)>;
+
+fn read(mut file: File) -> Result<(State, Pieces), HandoverError> {
+    file.rewind().map_err(HandoverError::State)?;
+    let mut file = BufReader::with_capacity(1 << 18, file);
+    let found = read_part(&mut file).map_err(HandoverError::State)?;
+    let (found, expected) = (String::from_utf8_lossy(&found).into_owned(), format());
+    if found != expected {
+        return Err(HandoverError::Format { found, expected });
+    }
+    read_state(&mut file).map_err(HandoverError::State)
+}
+
+fn read_state(file: &mut impl Read) -> io::Result<(State, Pieces)> {
+    let state: State = rmp_serde::from_slice(&read_part(file)?).map_err(io::Error::other)?;
+    let piece = |&(place, len): &(u64, u32)| {
+        let mut bytes = vec![0; len as usize].into_boxed_slice();
+        file.read_exact(&mut bytes).map(|()| (place, bytes))
+    };
+    let pieces = state.pieces.iter().map(piece).collect::<io::Result<Pieces>>()?;
+    Ok((state, pieces))
+}
+
+/// Reads bytes whose number is in front of them.
+fn read_part(file: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut len = [0; 8];
+    file.read_exact(&mut len)?;
+    let mut part = Vec::new();
+    let len = u64::from_be_bytes(len);
+    match file.take(len).read_to_end(&mut part)? as u64 == len {
+        true => Ok(part),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn write_part(file: &mut impl Write, part: &[u8]) -> io::Result<()> {
+    file.write_all(&(part.len() as u64).to_be_bytes())?;
+    file.write_all(part)
+}
+
+/// Executes a program, with the arguments of this one, that goes on with all connections. It returns only if that is
+/// not possible; nothing has changed then.
+pub(crate) fn execute(moment: Moment<'_, Plane>, clock: Clock, program: &Path) -> io::Error {
+    let file = match write(moment.middlebox.hand_over(moment.now), &moment.payloads(), clock) {
+        Ok(file) => file,
+        Err(error) => return error,
+    };
+    let [lan, wan] = moment.tuns();
+    let pass = |passes| -> io::Result<[RawFd; 3]> {
+        Ok([pass_on(&file, passes)?, pass_on(lan, passes)?, pass_on(wan, passes)?])
+    };
+    let error = match pass(true) {
+        Ok([file, lan, wan]) => {
+            let mut arguments = std::env::args_os();
+            let mut command = Command::new(program);
+            if let Some(name) = arguments.next() {
+                command.arg0(name);
+            }
+            command.args(arguments).env(VARIABLE, format!("{file},{lan},{wan}")).exec()
+        }
+        Err(error) => error,
+    };
+    // It can only fail if a descriptor is closed, and they are not.
+    let _ = pass(false);
+    error
+}
+
+fn write(connections: Handover, pieces: &[(u64, &[u8])], clock: Clock) -> io::Result<File> {
+    let file = File::from(memfd_create("lasthopd", MemfdFlags::CLOEXEC)?);
+    let mut writer = BufWriter::with_capacity(1 << 18, file);
+    let lengths = pieces.iter().map(|(place, bytes)| (*place, bytes.len() as u32)).collect();
+    let state = State { clock: clock.origin(), connections, pieces: lengths };
+    write_part(&mut writer, format().as_bytes())?;
+    write_part(&mut writer, &rmp_serde::to_vec_named(&state).map_err(io::Error::other)?)?;
+    pieces.iter().try_for_each(|(_, bytes)| writer.write_all(bytes))?;
+    writer.into_inner().map_err(|error| error.into_error())
+}

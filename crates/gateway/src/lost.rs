@@ -1,0 +1,113 @@
+//! Connections of a gateway before this one that was killed: nobody has their state any more.
+
+use crate::journal::Journal;
+use base::{Random, Time};
+use host::{Context, FourTuple};
+use middlebox::Resets;
+use rustc_hash::FxHashSet;
+use tracing::info;
+use wire::{Body, Flags, Packet, Segment};
+
+/// Ends that are to be reset, and the journal, from which they are known.
+pub(crate) struct Lost {
+    resets: Resets,
+    journal: Option<Journal>,
+}
+
+impl Lost {
+    /// Those of the journal that are not among the connections which go on here. `random` is for numbers of
+    /// segments.
+    pub(crate) fn new(
+        now: Time,
+        mut journal: Option<Journal>,
+        random: Random,
+        goes_on: impl Iterator<Item = FourTuple>,
+    ) -> Lost {
+        let goes_on: FxHashSet<FourTuple> = goes_on.collect();
+        if let Some(journal) = &mut journal {
+            goes_on.iter().for_each(|connection| journal.add(*connection));
+        }
+        let mut resets = Resets::new(random);
+        let left = journal.iter().flat_map(Journal::connections);
+        let mut connections = 0;
+        for connection in left.filter(|connection| !goes_on.contains(connection)) {
+            connections += 1;
+            resets.add(now, *connection);
+            resets.add(now, connection.reversed());
+        }
+        if connections > 0 {
+            info!(connections, "resetting those of a gateway that has not ended them");
+        }
+        Lost { resets, journal }
+    }
+
+    pub(crate) fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// A connection has begun.
+    pub(crate) fn on_began(&mut self, connection: FourTuple) {
+        if let Some(journal) = &mut self.journal {
+            journal.add(connection);
+        }
+    }
+
+    /// A connection is over.
+    pub(crate) fn on_ended(&mut self, connection: &FourTuple) {
+        if let Some(journal) = &mut self.journal {
+            journal.remove(connection);
+        }
+    }
+
+    /// Ends that are still to be reset.
+    pub(crate) fn len(&self) -> usize {
+        self.resets.len()
+    }
+
+    /// Whether a packet, which is of no connection that goes on, is to be answered with a reset.
+    pub(crate) fn refuses(&mut self, packet: &Packet) -> bool {
+        let Body::Tcp(segment) = &packet.body else { return false };
+        let to = FourTuple::of_segment(&packet.ip, segment);
+        if self.resets.is_empty() || !self.resets.take(&to) {
+            return false;
+        }
+        // Its sender has begun another connection, or given this one up.
+        let is_known = !opens(segment) && !segment.flags.contains(Flags::RST);
+        if opens(segment) {
+            self.resets.take(&to.reversed());
+        }
+        self.forget(&to);
+        is_known
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Time {
+        self.resets.poll_timeout()
+    }
+
+    /// Sends what is due.
+    pub(crate) fn send(&mut self, now: Time, cx: &mut Context<'_>) {
+        let mut silent = Vec::new();
+        self.resets.send(now, cx, |connection| silent.push(connection));
+        silent.iter().for_each(|connection| self.forget(connection));
+    }
+
+    /// One end of a connection is no longer to be reset. If the other is not either, it is over.
+    fn forget(&mut self, connection: &FourTuple) {
+        let other = connection.reversed();
+        if !self.resets.contains(connection) && !self.resets.contains(&other) {
+            self.on_ended(connection);
+            self.on_ended(&other);
+        }
+    }
+
+    /// The gateway ends, and has reset all that it carries.
+    pub(crate) fn end(self) {
+        if let Some(journal) = self.journal.filter(|_| self.resets.is_empty()) {
+            journal.discard();
+        }
+    }
+}
+
+fn opens(segment: &Segment) -> bool {
+    segment.flags & (Flags::SYN | Flags::ACK) == Flags::SYN
+}

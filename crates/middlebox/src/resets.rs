@@ -1,0 +1,138 @@
+//! Ends of connections whose state is lost.
+
+use base::{Duration, Random, Time};
+use core::net::IpAddr;
+use host::{Context, FourTuple};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Flags, Ip, Packet, Segment, SeqNumber};
+
+/// The ends of connections whose state is lost. The box does not know their sequence numbers: it
+/// sends a segment that cannot be acceptable, which makes the end show them (RFC 5961 §4, RFC 9293
+/// §3.10.7.4), and the answer is to be answered with a reset, which is exact.
+#[derive(Debug)]
+pub struct Resets {
+    /// By the connection, as the other end names it.
+    pending: BTreeMap<Key, Pending>,
+    due: BTreeSet<(Time, Key)>,
+    /// No more than [`Resets::BURST`] are sent before.
+    not_before: Time,
+    random: Random,
+}
+
+type Key = (IpAddr, u16, IpAddr, u16);
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    tries: u32,
+    next: Time,
+}
+
+impl Resets {
+    /// How often an end is made to answer.
+    const TRIES: u32 = 6;
+    /// The time until the second try; it doubles.
+    const WAIT: Duration = Duration::from_millis(500);
+    /// The most at once: two ends of each of 65,536 connections.
+    const MOST: usize = 1 << 17;
+    /// The most segments that are sent at once, and the time until the next.
+    const BURST: usize = 256;
+    const PAUSE: Duration = Duration::from_millis(1);
+
+    /// None. `random` is for the numbers of segments.
+    #[must_use]
+    pub fn new(random: Random) -> Resets {
+        let (pending, due) = (BTreeMap::new(), BTreeSet::new());
+        Resets { pending, due, not_before: Time::ZERO, random }
+    }
+
+    /// The remote end of a connection is to be reset, whose other end names it so.
+    pub fn add(&mut self, now: Time, connection: FourTuple) {
+        let key = key(&connection);
+        if self.pending.len() < Resets::MOST && !self.pending.contains_key(&key) {
+            self.pending.insert(key, Pending { tries: 0, next: now });
+            self.due.insert((now, key));
+        }
+    }
+
+    /// A segment has arrived; `to` names its connection as its receiver does. Returns whether it is
+    /// of an end that is to be reset.
+    pub fn take(&mut self, to: &FourTuple) -> bool {
+        if self.pending.is_empty() {
+            return false;
+        }
+        let key = key(to);
+        let Some(pending) = self.pending.remove(&key) else { return false };
+        self.due.remove(&(pending.next, key));
+        true
+    }
+
+    /// The ends that are still to be reset.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Whether the remote end of a connection is still to be reset.
+    #[must_use]
+    pub fn contains(&self, connection: &FourTuple) -> bool {
+        self.pending.contains_key(&key(connection))
+    }
+
+    /// When [`Resets::send`] is to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Time {
+        self.due.first().map_or(Time::NEVER, |&(at, _)| at.max(self.not_before))
+    }
+
+    /// Sends what is due. Those that have not answered are passed to `silent`, and given up.
+    pub fn send(&mut self, now: Time, cx: &mut Context<'_>, mut silent: impl FnMut(FourTuple)) {
+        if self.not_before > now {
+            return;
+        }
+        for _ in 0..Resets::BURST {
+            let Some(&(at, key)) = self.due.first().filter(|(at, _)| *at <= now) else { return };
+            self.due.remove(&(at, key));
+            let Some(pending) = self.pending.get_mut(&key) else { continue };
+            if pending.tries == Resets::TRIES {
+                self.pending.remove(&key);
+                silent(tuple(&key));
+                continue;
+            }
+            pending.next = now + Resets::WAIT * (1 << pending.tries);
+            pending.tries += 1;
+            self.due.insert((pending.next, key));
+            cx.send(unacceptable(&key, self.random.bits()));
+        }
+        self.not_before = now + Resets::PAUSE;
+    }
+}
+
+/// Orders the connections.
+fn key(connection: &FourTuple) -> Key {
+    let FourTuple { local, local_port, remote, remote_port } = *connection;
+    (local, local_port, remote, remote_port)
+}
+
+fn tuple(&(local, local_port, remote, remote_port): &Key) -> FourTuple {
+    FourTuple { local, local_port, remote, remote_port }
+}
+
+/// A segment from an end of a connection to the other one with random numbers.
+fn unacceptable(&(local, local_port, remote, remote_port): &Key, bits: u64) -> Packet {
+    let mut packet = Packet { ip: Ip::new(local, remote), ..Packet::BLANK };
+    *packet.make_tcp() = Segment {
+        source_port: local_port,
+        destination_port: remote_port,
+        seq: SeqNumber(bits as u32),
+        ack: SeqNumber((bits >> 32) as u32),
+        flags: Flags::ACK,
+        ..Segment::default()
+    };
+    packet
+}

@@ -124,7 +124,8 @@ impl Daemon {
         let mut kind = match &gateway.work {
             Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
             Work::Pair(pair, peer) => {
-                let opened = Way::open(clock.now(), peer)?;
+                let known = before.as_ref().and_then(|before| before.peer);
+                let opened = Way::open(clock.now(), peer, known)?;
                 let hop = match peer.mtu {
                     Some(mtu) => mtu,
                     None => Netlink::open()?.mtu(&gateway.wan)?,

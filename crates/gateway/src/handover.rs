@@ -11,6 +11,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
+use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -64,6 +65,8 @@ pub struct Before {
     pub(crate) connections: Handover,
     pub(crate) pieces: Vec<(u64, Box<[u8]>)>,
     pub(crate) tuns: [Tun; 2],
+    /// Where the other gateway of a pair was.
+    pub(crate) peer: Option<SocketAddr>,
 }
 
 /// The state. The bytes of the pieces follow it in the file.
@@ -73,6 +76,7 @@ struct State {
     connections: Handover,
     /// Places and lengths.
     pieces: Vec<(u64, u32)>,
+    peer: Option<SocketAddr>,
 }
 
 impl Before {
@@ -94,8 +98,8 @@ impl Before {
         let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
         let tuns = [Tun::inherit(lan, DEVICES[0])?, Tun::inherit(wan, DEVICES[1])?];
         let (state, pieces) = read(file.into())?;
-        let clock = Clock::since(state.clock);
-        Ok(Some(Before { clock, connections: state.connections, pieces, tuns }))
+        let State { clock, connections, peer, .. } = state;
+        Ok(Some(Before { clock: Clock::since(clock), connections, pieces, tuns, peer }))
     }
 }
 
@@ -142,7 +146,15 @@ fn write_part(file: &mut impl Write, part: &[u8]) -> io::Result<()> {
 /// Executes a program, with the arguments of this one, that goes on with all connections. It returns only if that is
 /// not possible; nothing has changed then.
 pub(crate) fn execute(moment: Moment<'_, Plane>, clock: Clock, program: &Path) -> io::Error {
-    let file = match write(moment.middlebox.hand_over(moment.now), &moment.payloads(), clock) {
+    let connections = moment.middlebox.hand_over(moment.now);
+    let pieces = moment.payloads();
+    let state = State {
+        clock: clock.origin(),
+        connections,
+        pieces: pieces.iter().map(|(place, bytes)| (*place, bytes.len() as u32)).collect(),
+        peer: moment.peer,
+    };
+    let file = match write(&state, &pieces) {
         Ok(file) => file,
         Err(error) => return error,
     };
@@ -166,13 +178,11 @@ pub(crate) fn execute(moment: Moment<'_, Plane>, clock: Clock, program: &Path) -
     error
 }
 
-fn write(connections: Handover, pieces: &[(u64, &[u8])], clock: Clock) -> io::Result<File> {
+fn write(state: &State, pieces: &[(u64, &[u8])]) -> io::Result<File> {
     let file = File::from(memfd_create("lasthopd", MemfdFlags::CLOEXEC)?);
     let mut writer = BufWriter::with_capacity(1 << 18, file);
-    let lengths = pieces.iter().map(|(place, bytes)| (*place, bytes.len() as u32)).collect();
-    let state = State { clock: clock.origin(), connections, pieces: lengths };
     write_part(&mut writer, format().as_bytes())?;
-    write_part(&mut writer, &rmp_serde::to_vec_named(&state).map_err(io::Error::other)?)?;
+    write_part(&mut writer, &rmp_serde::to_vec_named(state).map_err(io::Error::other)?)?;
     pieces.iter().try_for_each(|(_, bytes)| writer.write_all(bytes))?;
     writer.into_inner().map_err(|error| error.into_error())
 }

@@ -59,14 +59,18 @@ impl Way {
     /// The most datagrams that wait in the socket, bytes.
     const BUFFER: usize = 4 << 20;
 
-    /// Opens the socket in the network namespace of the calling thread.
-    pub(crate) fn open(now: Time, peer: &Peer) -> Result<Way, PeerError> {
+    /// Opens the socket in the network namespace of the calling thread. `known` is where the other gateway was.
+    pub(crate) fn open(
+        now: Time,
+        peer: &Peer,
+        known: Option<SocketAddr>,
+    ) -> Result<Way, PeerError> {
         let secret = read_key(&peer.key)?;
         let theirs: channel::PublicKey = peer.peer_key.parse().map_err(PeerError::PeerKey)?;
         let own_is_first = secret.public().to_string() < theirs.to_string();
         let unix_time = unix_time().duration_since(UNIX_EPOCH).unwrap_or_default();
         let config = channel::Config {
-            address: peer.address,
+            address: known.or(peer.address),
             unix_time: u64::try_from(unix_time.as_nanos()).unwrap_or(0),
             // A hop that is down should not be long in going on.
             keep_alive: Some(Duration::from_secs(5)),
@@ -141,6 +145,10 @@ impl Way {
 impl Underlay for Way {
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        self.channel.address()
     }
 
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received {

@@ -19,6 +19,7 @@ use base::Time;
 use host::{Middlebox, Port};
 use routes::Routes;
 use rustix::event::EventfdFlags;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -90,6 +91,8 @@ pub struct Moment<'a, B> {
     pub now: Time,
     /// The middlebox.
     pub middlebox: &'a mut B,
+    /// Where the peer of its underlay is, if it has one and that is known.
+    pub peer: Option<SocketAddr>,
     payloads: &'a Payloads,
     tuns: [&'a Tun; 2],
 }

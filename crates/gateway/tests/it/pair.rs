@@ -1,15 +1,15 @@
 //! Mode `pair`.
 
-use crate::common::{CLEAN, FAR, Folder, World, alone, exchange};
+use crate::common::{CLEAN, FAR, Folder, GATEWAY, INTERFACES, World, alone, content, exchange};
 use gateway::Daemon;
 use scenario::IpVersion;
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A long hop that loses packets.
 const LOSSY: &str =
@@ -63,14 +63,17 @@ impl Pair {
     }
 
     fn near(&self, world: &World, ip: IpVersion) -> Daemon {
+        world.gateway(&self.near_keys(world, ip))
+    }
+
+    fn near_keys(&self, world: &World, ip: IpVersion) -> String {
         let peer = std::net::SocketAddr::new(world.address(FAR, ip), 51_995);
         let (key, public) = (self.near.0.display(), self.far.public());
         let keys = self.keys;
-        let configuration = format!(
+        format!(
             "mode = \"pair\"\npeer = \"{peer}\"\n\
              key = \"{key}\"\npeer_key = \"{public}\"\n{keys}"
-        );
-        world.gateway(&configuration)
+        )
     }
 
     fn far(&self, world: &World) -> Daemon {
@@ -84,12 +87,17 @@ impl Pair {
 
     /// The gateway at the server's side as a process, which can be killed.
     fn far_process(&self, world: &World, folder: &Folder) -> Process {
-        let config = folder.0.join("far.toml");
-        fs::write(&config, format!("{FAR_INTERFACES}{}", self.far_keys())).unwrap();
+        self.process(world, FAR, &format!("{FAR_INTERFACES}{}", self.far_keys()), folder)
+    }
+
+    fn process(&self, world: &World, node: usize, config: &str, folder: &Folder) -> Process {
+        let file = folder.0.join("lasthopd.toml");
+        fs::write(&file, config).unwrap();
+        let config = file;
         let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
         command.args(["run", "--config"]).arg(config).arg("--socket").arg(folder.0.join("socket"));
-        command.stderr(Stdio::null());
-        Process(world.at(FAR, || command.spawn()).unwrap())
+        command.stderr(fs::File::create(folder.0.join("log")).unwrap());
+        Process(world.at(node, || command.spawn()).unwrap())
     }
 }
 
@@ -204,5 +212,70 @@ fn when_one_was_killed_and_starts_again_no_end_hangs_and_connections_are_split()
         wait_for_association(&world, &near);
         exchange(&world, IpVersion::V6, [100_000, 100_000]);
         near.stop();
+    });
+}
+
+#[test]
+fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
+    alone(|| {
+        let Some(world) = World::pair(CLEAN, "pair-upgrade") else { return };
+        let pair = Pair::new("upgrade", "rate = \"50 Mbit/s\"");
+        let folders = ["near", "far"].map(|end| Folder::new(&format!("upgrade-{end}")));
+        let keys = [pair.near_keys(&world, IpVersion::V4), pair.far_keys()];
+        let [near, far] = [
+            pair.process(&world, GATEWAY, &format!("{INTERFACES}{}", keys[0]), &folders[0]),
+            pair.process(&world, FAR, &format!("{FAR_INTERFACES}{}", keys[1]), &folders[1]),
+        ];
+        let split = |folder: &Folder| {
+            let status = gateway::status(&folder.0.join("socket")).ok();
+            status.and_then(|status| status.gauges.get("split_connections").copied()).unwrap_or(0)
+        };
+        let mut ends = None;
+        for _ in 0..60 {
+            thread::sleep(Duration::from_millis(500));
+            ends = Some(open(&world)).filter(|_| split(&folders[0]) > 0);
+            if ends.is_some() {
+                break;
+            }
+        }
+        let Some([mut user, mut server]) = ends else { panic!("no association") };
+        const BYTES: usize = 20_000_000;
+        let mut copy = server.try_clone().unwrap();
+        let sending = thread::spawn(move || copy.write_all(&content(2, BYTES)).unwrap());
+        let mut longest = [Duration::ZERO; 2];
+        let mut got = Vec::new();
+        let mut buffer = vec![0; 1 << 16];
+        for (index, node) in [GATEWAY, FAR].into_iter().enumerate() {
+            let until = got.len() + BYTES / 5;
+            while got.len() < until {
+                let len = user.read(&mut buffer).unwrap();
+                got.extend_from_slice(&buffer[..len]);
+            }
+            let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
+            command.args(["upgrade", "--socket"]).arg(folders[index].0.join("socket"));
+            let upgrading = world.at(node, || command.stderr(Stdio::piped()).spawn()).unwrap();
+            let until = got.len() + BYTES / 5;
+            while got.len() < until {
+                let began = Instant::now();
+                let len = user.read(&mut buffer).unwrap();
+                assert!(len > 0);
+                longest[index] = longest[index].max(began.elapsed());
+                got.extend_from_slice(&buffer[..len]);
+            }
+            let upgraded = upgrading.wait_with_output().unwrap();
+            assert!(upgraded.status.success(), "{}", String::from_utf8_lossy(&upgraded.stderr));
+            assert_eq!(split(&folders[index]), 1);
+        }
+        sending.join().unwrap();
+        server.shutdown(Shutdown::Write).unwrap();
+        user.read_to_end(&mut got).unwrap();
+        assert!(got == content(2, BYTES), "{} bytes", got.len());
+        // The other direction, too.
+        user.write_all(&[7]).unwrap();
+        let mut byte = [0];
+        server.read_exact(&mut byte).unwrap();
+        assert_eq!(byte, [7]);
+        assert!(longest.iter().all(|pause| *pause < Duration::from_secs(3)), "{longest:?}");
+        drop((near, far));
     });
 }

@@ -1,7 +1,7 @@
 //! A way to a peer that is not one of the kernel's routes.
 
 use base::Time;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::ops::Range;
 use std::os::fd::BorrowedFd;
 use wire::Packet;
@@ -30,6 +30,9 @@ pub enum Change {
 pub trait Underlay: Send {
     /// To be waited for.
     fn socket(&self) -> BorrowedFd<'_>;
+
+    /// Where the peer is, if that is known.
+    fn peer(&self) -> Option<SocketAddr>;
 
     /// Reads the next datagram into memory, which has room for the largest.
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received;

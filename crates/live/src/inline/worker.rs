@@ -298,6 +298,7 @@ impl<B: Middlebox> Worker<B> {
                     pause(Moment {
                         now: self.clock.now(),
                         middlebox: &mut self.middlebox,
+                        peer: self.underlay.as_ref().and_then(|underlay| underlay.peer()),
                         payloads: &self.payloads,
                         tuns: [&lan.tun, &wan.tun],
                     });

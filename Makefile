@@ -61,7 +61,7 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 field: setup ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
 	@$(BIN)/python bench/field.py
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field
+.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
@@ -82,6 +82,9 @@ spoofing: setup ## Downloads between two kernels with a spoofer on their path, a
 
 bench-field: setup ## lasthopd beside the kernel, PEPsal and HAProxy (FULL=1: every hop, some hours)
 	$(BIN)/python bench/field_matrix.py $(PARTS)
+
+field-chaos: setup ## 10,000 connections through lasthopd while all goes wrong, 30 minutes in each mode (CHAOS="--minutes 5 pair")
+	$(BIN)/python bench/field_chaos.py $(CHAOS)
 
 relay: setup ## The CPU time and memory of split connections
 	$(BIN)/python bench/relay.py

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import field_path as field
@@ -34,8 +35,9 @@ REQUESTS, AT_ONCE, SERIAL = 10_000, 64, 3_000
 #: Seconds that a program may take besides.
 PATIENCE = 60
 IPERF = 5201
-LAN, WAN = "10.66.1", "10.66.2"
-SERVER = f"{LAN}.2"
+NODES = ("server", "gateway", "user")
+#: The address of the server.
+SERVER = "10.66.1.1"
 WEB = f"""
 global
     maxconn 2000
@@ -53,9 +55,20 @@ frontend web
 @contextlib.contextmanager
 def lan() -> Iterator[dict[str, str]]:
     """The namespaces of server, gateway and user, with veth devices between them."""
-    names = {what: f"field-{os.getpid()}-{what}" for what in ("server", "gateway", "user")}
+    with chain(NODES) as names:
+        yield names
+
+
+@contextlib.contextmanager
+def chain(nodes: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The namespaces of nodes in a row, with the network 10.66.N.0/24 between two, .1 at the first.
+
+    The devices of a node in the middle are `lan` and `wan`, which is at the hop: the second link.
+    """
+    names = {what: f"field-{os.getpid()}-{what}" for what in nodes}
+    first, last = nodes[0], nodes[-1]
     try:
-        for name in names.values():
+        for node, name in names.items():
             subprocess.run(["ip", "netns", "add", name], check=True)
             field.call(name, "ip", "link", "set", "lo", "up")
             field.sysctl(
@@ -64,21 +77,33 @@ def lan() -> Iterator[dict[str, str]]:
                 tcp_max_syn_backlog=65_535,
                 ip_local_port_range="1024 65000",
                 tcp_tw_reuse=1,
-                ip_forward=int(name == names["gateway"]),
+                ip_forward=int(node not in (first, last)),
             )
             call = ["sysctl", "-qw", "net.core.somaxconn=65535"]
             call += ["net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"]
-            if name == names["gateway"]:
+            if node not in (first, last):
                 call.append("net.ipv6.conf.all.forwarding=1")
             field.call(name, *call)
-        for device, net, end in (("lan", LAN, "server"), ("wan", WAN, "user")):
-            gateway = names["gateway"]
-            peer = ["peer", "name", device, "netns", names[end]]
-            field.call(gateway, "ip", "link", "add", device, "type", "veth", *peer)
-            for name, address in ((gateway, f"{net}.1"), (names[end], f"{net}.2")):
-                field.call(name, "ip", "address", "add", f"{address}/24", "dev", device)
-                field.call(name, "ip", "link", "set", device, "up")
-            field.call(names[end], "ip", "route", "add", "default", "via", f"{net}.1")
+        for number, (left, right) in enumerate(itertools.pairwise(nodes), 1):
+            hop = "wan" if number == 2 else "lan"
+            one = hop if left != first else "end"
+            other = hop if right != last else "end"
+            peer = ["peer", "name", other, "netns", names[right]]
+            field.call(names[left], "ip", "link", "add", one, "type", "veth", *peer)
+            for node, device, end in ((left, one, 1), (right, other, 2)):
+                address = f"10.66.{number}.{end}/24"
+                field.call(names[node], "ip", "address", "add", address, "dev", device)
+                field.call(names[node], "ip", "link", "set", device, "up")
+        for index, node in enumerate(nodes):
+            # Towards the ends.
+            for number in range(1, len(nodes)):
+                if number < index:
+                    via = f"10.66.{index}.1"
+                elif number > index + 1:
+                    via = f"10.66.{index + 1}.2"
+                else:
+                    continue
+                field.call(names[node], "ip", "route", "add", f"10.66.{number}.0/24", "via", via)
         yield names
     finally:
         for name in names.values():

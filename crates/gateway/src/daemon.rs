@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tcp::Config;
 use thiserror::Error;
+use tracing::info;
 
 /// Why a gateway cannot run.
 #[derive(Debug, Error)]
@@ -117,6 +118,7 @@ impl Daemon {
         }
         let (mtu, seed) = (largest_mtu(gateway)?, Seed(getrandom::u64()?));
         let clock = before.as_ref().map_or_else(Clock::start, |before| before.clock);
+        let paused_at = before.as_ref().map(|before| before.paused_at);
         let mut way = None;
         let unwritten = Arc::default();
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
@@ -153,7 +155,12 @@ impl Daemon {
         if let Some(way) = way {
             inline = inline.with_underlay(Box::new(way));
         }
-        Ok(Daemon { plane: inline.start()?, mtu, clock, unwritten, _network: network })
+        let plane = inline.start()?;
+        if let Some(paused_at) = paused_at {
+            let paused_milliseconds = clock.now().since(paused_at).as_nanos() / 1_000_000;
+            info!(paused_milliseconds, "goes on with the connections of the program before");
+        }
+        Ok(Daemon { plane, mtu, clock, unwritten, _network: network })
     }
 
     /// Executes a program with the arguments of this one, which goes on with all connections. It returns only if

@@ -3,6 +3,7 @@
 
 use crate::network::DEVICES;
 use crate::plane::Plane;
+use base::Time;
 use live::inherit::{inherited, pass_on};
 use live::inline::Moment;
 use live::{Clock, Tun};
@@ -62,6 +63,8 @@ pub enum HandoverError {
 /// What the program before this one has left.
 pub struct Before {
     pub(crate) clock: Clock,
+    /// Since when packets wait.
+    pub(crate) paused_at: Time,
     pub(crate) connections: Handover,
     pub(crate) pieces: Vec<(u64, Box<[u8]>)>,
     pub(crate) tuns: [Tun; 2],
@@ -73,6 +76,7 @@ pub struct Before {
 #[derive(Serialize, Deserialize)]
 struct State {
     clock: u64,
+    paused_at: Time,
     connections: Handover,
     /// Places and lengths.
     pieces: Vec<(u64, u32)>,
@@ -98,8 +102,9 @@ impl Before {
         let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
         let tuns = [Tun::inherit(lan, DEVICES[0])?, Tun::inherit(wan, DEVICES[1])?];
         let (state, pieces) = read(file.into())?;
-        let State { clock, connections, peer, .. } = state;
-        Ok(Some(Before { clock: Clock::since(clock), connections, pieces, tuns, peer }))
+        let State { clock, paused_at, connections, peer, .. } = state;
+        let clock = Clock::since(clock);
+        Ok(Some(Before { clock, paused_at, connections, pieces, tuns, peer }))
     }
 }
 
@@ -150,6 +155,7 @@ pub(crate) fn execute(moment: Moment<'_, Plane>, clock: Clock, program: &Path) -
     let pieces = moment.payloads();
     let state = State {
         clock: clock.origin(),
+        paused_at: moment.now,
         connections,
         pieces: pieces.iter().map(|(place, bytes)| (*place, bytes.len() as u32)).collect(),
         peer: moment.peer,

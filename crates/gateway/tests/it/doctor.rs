@@ -179,12 +179,51 @@ fn what_the_doctor_advises_about_translated_addresses_can_be_done() {
         );
         let findings = found(&world, "", false);
         assert_eq!(findings.len(), 1, "{findings:?}");
-        assert_eq!(findings[0].severity, Severity::Advice);
+        refused(&world, "", "connection tracking", findings[0].mend.as_deref().unwrap());
         shell(findings[0].mend.as_deref().unwrap());
         assert_eq!(found(&world, "", false), []);
         let daemon = world.gateway("");
         exchange(&world, IpVersion::V4, [1_000_000, 1_000_000]);
         assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
         daemon.stop();
+    });
+}
+
+#[test]
+fn a_firewall_that_drops_what_it_does_not_know_lets_connections_pass_once_the_doctor_was_heard() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "firewall") else { return };
+        if Command::new("nft").arg("--version").output().is_err() {
+            return;
+        }
+        let shell = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        // As routers of homes have it.
+        shell(
+            "nft add table inet filter && \
+             nft add chain inet filter forward '{ type filter hook forward priority filter; policy drop; }' && \
+             nft add rule inet filter forward ct state vmap '{ established : accept, related : accept, invalid : drop }' && \
+             nft add rule inet filter forward iifname link0 oifname link1 accept",
+        );
+        exchange(&world, IpVersion::V4, [1000, 1000]);
+        for (about, severity) in
+            [("connection tracking", Severity::Advice), ("firewall", Severity::Error)]
+        {
+            let findings = found(&world, "", false);
+            let finding = findings.iter().find(|finding| finding.about == about).unwrap();
+            assert_eq!(finding.severity, severity);
+            shell(finding.mend.as_deref().unwrap());
+        }
+        assert_eq!(found(&world, "", false), []);
+        for keys in ["", "mode = \"split\""] {
+            let daemon = world.gateway(keys);
+            for ip in [IpVersion::V4, IpVersion::V6] {
+                exchange(&world, ip, [1_000_000, 1_000_000]);
+            }
+            assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&2));
+            daemon.stop();
+        }
     });
 }

@@ -1,11 +1,13 @@
 //! The control socket. A request is one line of JSON, such as `{"command":"status"}`, and so is the answer:
 //! `{"status":{...}}` or `{"error":"..."}`. Each connection carries one of both.
 
+use crate::capture::{self, Capture};
 use crate::service::Handle;
 use crate::serving::{Exchange, Server};
 use crate::{Connections, Status};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -31,6 +33,10 @@ enum Request {
     },
     /// The configuration is read again.
     Reload {},
+    /// The packets of a user follow the answer.
+    Capture {
+        user: IpAddr,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -105,6 +111,7 @@ fn answer(exchange: &mut Exchange, handle: &Handle) -> io::Result<()> {
         return write(exchange, &Answer::Error(message));
     };
     let answer = match serde_json::from_slice(&request) {
+        Ok(Request::Capture { user }) => return send_packets(exchange, handle, user),
         Ok(request) => act(&request, handle).unwrap_or_else(Answer::Error),
         Err(error) => Answer::Error(format!("not a request: {error}")),
     };
@@ -117,9 +124,24 @@ fn act(request: &Request, handle: &Handle) -> Result<Answer, String> {
         Request::Status {} => core.observe().map(|(status, _)| Answer::Status(Box::new(status))),
         Request::Connections {} => core.daemon().connections().map(Answer::Connections),
         Request::Drain { undo } => core.daemon().drain(!undo).map(|()| Answer::Done {}),
+        // They have no end.
+        Request::Capture { .. } => return Err("it is answered elsewhere".to_owned()),
         Request::Reload {} => return core.reload().map(|()| Answer::Done {}),
     };
     answer.map_err(|error| error.to_string())
+}
+
+fn send_packets(exchange: &mut Exchange, handle: &Handle, user: IpAddr) -> io::Result<()> {
+    // A gateway that ends does not wait until the client has enough.
+    let captures = handle.upgrade().map(|core| core.daemon().capture(user));
+    match captures {
+        None => write(exchange, &Answer::Error("the gateway is ending".to_owned())),
+        Some(Err(error)) => write(exchange, &Answer::Error(error.to_string())),
+        Some(Ok((captures, clock))) => {
+            write(exchange, &Answer::Done {})?;
+            capture::send(exchange, &captures, clock)
+        }
+    }
 }
 
 fn write(exchange: &mut Exchange, message: &impl Serialize) -> io::Result<()> {
@@ -164,6 +186,22 @@ pub fn drain(path: &Path, undo: bool) -> io::Result<()> {
 /// If there is none that answers, or if something is wrong with the configuration.
 pub fn reload(path: &Path) -> io::Result<()> {
     done(ask(path, &Request::Reload {})?)
+}
+
+/// Asks it for the packets from and to a user; a capture that somebody else has ends.
+///
+/// # Errors
+/// If there is none that answers.
+pub fn capture(path: &Path, user: IpAddr) -> io::Result<Capture> {
+    let stream = UnixStream::connect(path)?;
+    let mut request = serde_json::to_vec(&Request::Capture { user })?;
+    request.push(b'\n');
+    (&stream).write_all(&request)?;
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    done(serde_json::from_str(&line)?)?;
+    Ok(Capture::new(stream))
 }
 
 fn done(answer: Answer) -> io::Result<()> {

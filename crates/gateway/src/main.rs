@@ -5,7 +5,11 @@ use clap_complete::Shell;
 use gateway::doctor::{self, Severity};
 use gateway::{install, logs};
 use scenario::{Gateway, LabHop, Style};
-use std::io::{IsTerminal as _, Write as _};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal as _, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -91,6 +95,19 @@ enum Command {
     },
     /// Show users and connections, each second until q is pressed
     Top {
+        #[command(flatten)]
+        socket: Socket,
+    },
+    /// Write the packets from and to a user into a file for Wireshark, on both sides of the gateway, until Ctrl-C
+    Capture {
+        /// The address of the user
+        user: IpAddr,
+        /// The file, in format pcapng; - for the standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// End after so long
+        #[arg(long)]
+        seconds: Option<u64>,
         #[command(flatten)]
         socket: Socket,
     },
@@ -202,6 +219,9 @@ fn act(command: Command) -> Result<ExitCode, String> {
             false => print_value(&socket.of(gateway::status)?, json)?,
         },
         Command::Top { socket } => socket.of(gateway::top::show)?,
+        Command::Capture { user, output, seconds, socket } => {
+            capture(&socket, user, &output, seconds)?;
+        }
         Command::Drain { socket, timeout, undo } => return drain(&socket, timeout, undo),
         Command::Reload { socket } => {
             gateway::reload(&socket.socket).map_err(|error| error.to_string())?;
@@ -248,6 +268,34 @@ impl Socket {
         let shown = self.socket.display();
         ask(&self.socket).map_err(|error| format!("no gateway answers at {shown}: {error}"))
     }
+}
+
+/// Writes packets until a signal or the time ends it.
+fn capture(
+    socket: &Socket,
+    user: IpAddr,
+    output: &Path,
+    seconds: Option<u64>,
+) -> Result<(), String> {
+    let capture = socket.of(|path| gateway::capture(path, user))?;
+    let failed = |error| format!("{}: {error}", output.display());
+    let file: Box<dyn Write> = match output.as_os_str() == "-" {
+        true => Box::new(std::io::stdout()),
+        false => Box::new(File::create(output).map_err(failed)?),
+    };
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let by_signal = capture.stopper().map_err(failed)?;
+    let by_time = capture.stopper().map_err(failed)?;
+    std::thread::spawn(move || signals.forever().for_each(|_| by_signal.stop()));
+    if let Some(seconds) = seconds {
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(seconds));
+            by_time.stop();
+        });
+    }
+    let captured = capture.write(BufWriter::new(file)).map_err(failed)?;
+    eprintln!("{} packets; {} are missing", captured.packets, captured.missing);
+    Ok(())
 }
 
 /// Exit code 1 says that connections are left.

@@ -1,6 +1,7 @@
 //! The thread between two devices.
 
 use super::routes::Routes;
+use super::tap::Tap;
 use super::{Change, Counts, Ended, Inline, Received, Side, Underlay};
 use crate::device::{Device, Pieces};
 use crate::payloads::Payloads;
@@ -24,6 +25,7 @@ type Call<B> = Box<dyn FnOnce(Time, &mut B, &Counts) + Send>;
 /// What the thread is asked for.
 pub(super) enum Command<B> {
     Call(Call<B>),
+    Tap([Tap; 2]),
     Stop,
 }
 
@@ -287,6 +289,11 @@ impl<B: Middlebox> Worker<B> {
                 Command::Call(call) => {
                     let counts = self.counts();
                     call(self.clock.now(), &mut self.middlebox, &counts);
+                }
+                Command::Tap(taps) => {
+                    for (device, tap) in self.devices.iter_mut().zip(taps) {
+                        device.tap = Some(tap);
+                    }
                 }
                 Command::Stop => return false,
             }

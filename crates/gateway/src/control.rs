@@ -193,14 +193,18 @@ pub fn reload(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If there is none that answers.
 pub fn capture(path: &Path, user: IpAddr) -> io::Result<Capture> {
-    let stream = UnixStream::connect(path)?;
-    let mut request = serde_json::to_vec(&Request::Capture { user })?;
-    request.push(b'\n');
-    (&stream).write_all(&request)?;
-    let mut stream = BufReader::new(stream);
-    let mut line = String::new();
-    stream.read_line(&mut line)?;
-    done(serde_json::from_str(&line)?)?;
+    let answer = || -> io::Result<(Answer, BufReader<UnixStream>)> {
+        let stream = UnixStream::connect(path)?;
+        let mut request = serde_json::to_vec(&Request::Capture { user })?;
+        request.push(b'\n');
+        (&stream).write_all(&request)?;
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        Ok((serde_json::from_str(&line)?, stream))
+    };
+    let (answer, stream) = answer().map_err(|error| silent(path, &error))?;
+    done(answer)?;
     Ok(Capture::new(stream))
 }
 
@@ -219,9 +223,18 @@ fn unexpected(answer: &Answer) -> io::Error {
 }
 
 fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
-    let mut exchange = Exchange::new(Box::new(UnixStream::connect(path)?));
-    write(&mut exchange, request)?;
-    let closed = || io::Error::from(io::ErrorKind::UnexpectedEof);
-    let line = exchange.request(LONGEST_ANSWER, has_line)?.ok_or_else(closed)?;
-    Ok(serde_json::from_slice(&line)?)
+    let answer = || -> io::Result<Answer> {
+        let mut exchange = Exchange::new(Box::new(UnixStream::connect(path)?));
+        write(&mut exchange, request)?;
+        let closed = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let line = exchange.request(LONGEST_ANSWER, has_line)?.ok_or_else(closed)?;
+        Ok(serde_json::from_slice(&line)?)
+    };
+    answer().map_err(|error| silent(path, &error))
+}
+
+/// There is no gateway, or it does not answer.
+fn silent(path: &Path, error: &io::Error) -> io::Error {
+    let shown = path.display();
+    io::Error::new(error.kind(), format!("no gateway answers at {shown}: {error}"))
 }

@@ -4,6 +4,7 @@
 
 mod firewall;
 mod system;
+mod ways;
 
 use live::Netlink;
 use scenario::Gateway;
@@ -107,6 +108,10 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
                 true => system::own(&netlink, gateway),
                 false => system::taken(&netlink),
             });
+            // What is wrong so far leads packets astray.
+            if findings.iter().all(|finding| finding.severity < Severity::Error) {
+                findings.extend(ways::examine(&netlink, gateway, running));
+            }
         }
         Err(error) => findings.push(Finding::error("netlink", error.to_string(), None)),
     }

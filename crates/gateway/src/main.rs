@@ -162,9 +162,12 @@ enum Command {
     /// Print the JSON Schema of configurations
     #[command(hide = true)]
     Schema,
-    /// Print the manual page
+    /// Print the manual page, or that of a command
     #[command(hide = true)]
-    Man,
+    Man {
+        /// The command
+        name: Option<String>,
+    },
     /// Print the completions of a shell
     #[command(hide = true)]
     Completions {
@@ -223,9 +226,7 @@ fn act(command: Command) -> Result<ExitCode, String> {
             capture(&socket, user, &output, seconds)?;
         }
         Command::Drain { socket, timeout, undo } => return drain(&socket, timeout, undo),
-        Command::Reload { socket } => {
-            gateway::reload(&socket.socket).map_err(|error| error.to_string())?;
-        }
+        Command::Reload { socket } => socket.of(gateway::reload)?,
         Command::Scenario { configuration, rate, delay, loss, queue, lan_delay } => {
             if rate.is_none() && read(&configuration.config)?.rate().is_none() {
                 return Err(
@@ -246,10 +247,7 @@ fn act(command: Command) -> Result<ExitCode, String> {
         }
         Command::Uninstall { root } => report(install::uninstall(&root))?,
         Command::Schema => print_json(&Gateway::schema())?,
-        Command::Man => clap_mangen::Man::new(Arguments::command().name("lasthopd"))
-            .section("8")
-            .render(&mut std::io::stdout())
-            .map_err(|error| error.to_string())?,
+        Command::Man { name } => print(&manual(name.as_deref())?)?,
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,
@@ -262,11 +260,28 @@ fn act(command: Command) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The manual page of the program or of one of its commands.
+fn manual(name: Option<&str>) -> Result<String, String> {
+    // With it, its commands know their full names.
+    let mut program = Arguments::command();
+    program.build();
+    let page = match name {
+        None => program.name("lasthopd"),
+        Some(name) => {
+            let of = program.find_subcommand(name).ok_or_else(|| format!("no command {name}"))?;
+            of.clone()
+        }
+    };
+    let mut text = Vec::new();
+    let rendered = clap_mangen::Man::new(page).section("8").render(&mut text);
+    rendered.map_err(|error| error.to_string())?;
+    String::from_utf8(text).map_err(|error| error.to_string())
+}
+
 impl Socket {
     /// Asks the gateway.
     fn of<T>(&self, ask: impl FnOnce(&Path) -> std::io::Result<T>) -> Result<T, String> {
-        let shown = self.socket.display();
-        ask(&self.socket).map_err(|error| format!("no gateway answers at {shown}: {error}"))
+        ask(&self.socket).map_err(|error| error.to_string())
     }
 }
 

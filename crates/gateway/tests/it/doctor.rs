@@ -227,3 +227,43 @@ fn a_firewall_that_drops_what_it_does_not_know_lets_connections_pass_once_the_do
         }
     });
 }
+
+#[test]
+fn a_rule_that_leads_packets_past_the_gateway_is_found_by_their_way() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "ways") else { return };
+        let shell = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        let daemon = world.gateway("");
+        for ip in ["ip", "ip -6"] {
+            shell(&format!("{ip} rule add priority 50 lookup main"));
+            let findings = found(&world, "", true);
+            let of = |about: &str| {
+                findings
+                    .iter()
+                    .find(|finding| finding.about == about)
+                    .unwrap_or_else(|| panic!("{findings:?}"))
+            };
+            assert_eq!(of("rules").severity, Severity::Advice);
+            let way = of("way of packets");
+            assert_eq!(way.severity, Severity::Error);
+            let says = |text| way.message.contains(text);
+            assert!(
+                says("packets by link0 from ") && says(" leave by link1, not by lh-lan"),
+                "{way}"
+            );
+            let asks = way.mend.as_ref().unwrap().split("; ").nth(1).unwrap();
+            shell(asks.strip_suffix(" asks again").unwrap());
+            shell(&format!("{ip} rule del priority 50"));
+            assert_eq!(found(&world, "", true), []);
+        }
+        daemon.stop();
+        // Nothing is behind an interface of which there are no routes.
+        shell("ip route flush dev link1 && ip -6 route flush dev link1");
+        let findings = found(&world, "", false);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!(findings[0].message, "no route leads to anybody by link1");
+    });
+}

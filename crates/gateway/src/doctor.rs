@@ -3,6 +3,7 @@
 //! `lasthopd doctor` shows all that is found, and `lasthopd run` refuses to start on what is an error here.
 
 mod firewall;
+mod pair;
 mod system;
 mod ways;
 
@@ -118,6 +119,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     if !running {
         findings.extend(system::metrics(gateway));
     }
+    findings.extend(pair::examine(gateway, running));
     findings.extend(firewall::examine(gateway));
     findings
 }

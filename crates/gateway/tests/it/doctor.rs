@@ -1,12 +1,12 @@
 //! What is found wrong, and that a gateway does not start on it.
 
-use crate::common::{CLEAN, GATEWAY, World, alone, configuration, exchange};
+use crate::common::{CLEAN, Folder, GATEWAY, World, alone, configuration, exchange};
 use gateway::Daemon;
 use gateway::doctor::{Finding, Severity, examine};
 use live::netlink::{Family, Rule, set_sysctl};
 use live::{Netlink, Offload, Tun};
 use scenario::IpVersion;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::process::Command;
 
 /// What is found at the gateway's node, without what is fine.
@@ -265,5 +265,36 @@ fn a_rule_that_leads_packets_past_the_gateway_is_found_by_their_way() {
         let findings = found(&world, "", false);
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert_eq!(findings[0].message, "no route leads to anybody by link1");
+    });
+}
+
+#[test]
+fn without_keys_or_with_a_port_in_use_a_pair_does_not_start() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "keys") else { return };
+        let folder = Folder::new("keys");
+        let file = folder.0.join("private.key").display().to_string();
+        let other = gateway::public_key(&folder.0.join("other.key")).unwrap().to_string();
+        let keys = |peer_key: &str| {
+            format!("mode = \"pair\"\nkey = \"{file}\"\npeer_key = \"{peer_key}\"")
+        };
+        let make = format!("lasthopd key --file {file}");
+        refused(&world, &keys(&other), "private key", &make);
+        std::fs::write(&file, "none").unwrap();
+        refused(&world, &keys(&other), "private key", &format!("rm {file}; {make}"));
+        std::fs::remove_file(&file).unwrap();
+        let own = gateway::public_key(file.as_ref()).unwrap().to_string();
+        let mend = "lasthopd key, at the other gateway, prints it";
+        for wrong in ["none", &own] {
+            refused(&world, &keys(wrong), "peer_key", mend);
+        }
+        assert_eq!(found(&world, &keys(&other), false), []);
+        let taken = world.at(GATEWAY, || UdpSocket::bind("[::]:51995").unwrap());
+        let mend = "ss -lunp 'sport = :51995' shows who has it; or listen = \"[::]:PORT\", in the configuration, is another";
+        refused(&world, &keys(&other), "UDP at [::]:51995", mend);
+        drop(taken);
+        let daemon = world.gateway(&keys(&other));
+        assert_eq!(found(&world, &keys(&other), true), []);
+        daemon.stop();
     });
 }

@@ -298,3 +298,51 @@ fn without_keys_or_with_a_port_in_use_a_pair_does_not_start() {
         daemon.stop();
     });
 }
+
+#[test]
+fn where_settings_cannot_be_written_as_in_containers_they_need_to_be_right() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "container") else { return };
+        let folder = Folder::new("container");
+        let path = |name: &str| folder.0.join(name).display().to_string();
+        std::fs::write(path("config"), crate::common::INTERFACES).unwrap();
+        let inside = |command: &str| {
+            let script = format!(
+                "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys && \
+                 exec {} {command} --config {} --socket {}",
+                env!("CARGO_BIN_EXE_lasthopd"),
+                path("config"),
+                path("socket")
+            );
+            let mut command = Command::new("unshare");
+            command.args(["-m", "sh", "-c", &script]);
+            command
+        };
+        let set = |value: &str| {
+            let name = "net.ipv4.conf.default.rp_filter";
+            world.at(GATEWAY, || set_sysctl(name, value)).unwrap();
+        };
+        set("2");
+        for command in ["doctor", "run"] {
+            let output = world.at(GATEWAY, || inside(command).output()).unwrap();
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(!output.status.success() && said.contains("error   /proc/sys:"), "{said}");
+        }
+        set("0");
+        let mut running = world.at(GATEWAY, || inside("run").spawn()).unwrap();
+        let socket = folder.0.join("socket");
+        let answers = (0..200).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            gateway::status(&socket).is_ok()
+        });
+        if answers {
+            exchange(&world, IpVersion::V4, [100_000, 100_000]);
+            let state = gateway::status(&socket).unwrap();
+            assert_eq!(state.counters["split connections"], 1);
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert!(answers);
+    });
+}

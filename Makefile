@@ -123,11 +123,15 @@ deb: ## Build a Debian package of lasthopd into build/gateway (needs `cargo inst
 	@cargo deb --version >/dev/null 2>&1 || { echo "make deb needs cargo-deb: cargo install cargo-deb --locked"; exit 2; }
 	cargo build --release $(CARGO_FLAGS) -p lasthop-gateway
 	mkdir -p build/gateway
+	rm -f build/gateway/*.8
 	target/release/lasthopd man >build/gateway/lasthopd.8
+	for name in capture check doctor drain install key reload run scenario status top uninstall; do \
+		target/release/lasthopd man $$name >build/gateway/lasthopd-$$name.8 || exit; \
+	done
 	target/release/lasthopd completions bash >build/gateway/lasthopd.bash
 	target/release/lasthopd completions zsh >build/gateway/_lasthopd
 	target/release/lasthopd completions fish >build/gateway/lasthopd.fish
-	cargo deb --no-build --quiet -p lasthop-gateway --output build/gateway/
+	cargo deb --no-build --strip --quiet -p lasthop-gateway --output build/gateway/
 
 # For `make fuzz`.
 SECONDS ?= 60

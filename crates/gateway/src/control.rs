@@ -1,13 +1,15 @@
 //! The control socket. A request is one line of JSON, such as `{"command":"status"}`, and so is the answer:
 //! `{"status":{...}}` or `{"error":"..."}`. Each connection carries one of both.
 
+use crate::capture::{self, Capture};
 use crate::service::Handle;
 use crate::serving::{Exchange, Server};
 use crate::{Connections, Status};
 use base::{Duration, Time};
 use live::Clock;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -38,6 +40,10 @@ enum Request {
     Reload {},
     /// The new version of the program takes the place of the one that runs. It is answered only if it does not.
     Upgrade {},
+    /// The packets of a user follow the answer.
+    Capture {
+        user: IpAddr,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,6 +118,7 @@ fn answer(exchange: &mut Exchange, handle: &Handle) -> io::Result<()> {
         return write(exchange, &Answer::Error(message));
     };
     let answer = match serde_json::from_slice(&request) {
+        Ok(Request::Capture { user }) => return send_packets(exchange, handle, user),
         Ok(request) => act(&request, handle).unwrap_or_else(Answer::Error),
         Err(error) => Answer::Error(format!("not a request: {error}")),
     };
@@ -124,10 +131,25 @@ fn act(request: &Request, handle: &Handle) -> Result<Answer, String> {
         Request::Status {} => core.observe().map(|(status, _)| Answer::Status(Box::new(status))),
         Request::Connections {} => core.daemon().connections().map(Answer::Connections),
         Request::Drain { undo } => core.daemon().drain(!undo).map(|()| Answer::Done {}),
+        // They have no end.
+        Request::Capture { .. } => return Err("it is answered elsewhere".to_owned()),
         Request::Reload {} => return core.reload().map(|()| Answer::Done {}),
         Request::Upgrade {} => return Err(core.upgrade()),
     };
     answer.map_err(|error| error.to_string())
+}
+
+fn send_packets(exchange: &mut Exchange, handle: &Handle, user: IpAddr) -> io::Result<()> {
+    // A gateway that ends does not wait until the client has enough.
+    let captures = handle.upgrade().map(|core| core.daemon().capture(user));
+    match captures {
+        None => write(exchange, &Answer::Error("the gateway is ending".to_owned())),
+        Some(Err(error)) => write(exchange, &Answer::Error(error.to_string())),
+        Some(Ok((captures, clock))) => {
+            write(exchange, &Answer::Done {})?;
+            capture::send(exchange, &captures, clock)
+        }
+    }
 }
 
 fn write(exchange: &mut Exchange, message: &impl Serialize) -> io::Result<()> {
@@ -206,6 +228,26 @@ fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
+/// Asks it for the packets from and to a user; a capture that somebody else has ends.
+///
+/// # Errors
+/// If there is none that answers.
+pub fn capture(path: &Path, user: IpAddr) -> io::Result<Capture> {
+    let answer = || -> io::Result<(Answer, BufReader<UnixStream>)> {
+        let stream = UnixStream::connect(path)?;
+        let mut request = serde_json::to_vec(&Request::Capture { user })?;
+        request.push(b'\n');
+        (&stream).write_all(&request)?;
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        Ok((serde_json::from_str(&line)?, stream))
+    };
+    let (answer, stream) = answer().map_err(|error| silent(path, &error))?;
+    done(answer)?;
+    Ok(Capture::new(stream))
+}
+
 fn done(answer: Answer) -> io::Result<()> {
     match answer {
         Answer::Done {} => Ok(()),
@@ -221,9 +263,18 @@ fn unexpected(answer: &Answer) -> io::Error {
 }
 
 fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
-    let mut exchange = Exchange::new(Box::new(UnixStream::connect(path)?));
-    write(&mut exchange, request)?;
-    let closed = || io::Error::from(io::ErrorKind::UnexpectedEof);
-    let line = exchange.request(LONGEST_ANSWER, has_line)?.ok_or_else(closed)?;
-    Ok(serde_json::from_slice(&line)?)
+    let answer = || -> io::Result<Answer> {
+        let mut exchange = Exchange::new(Box::new(UnixStream::connect(path)?));
+        write(&mut exchange, request)?;
+        let closed = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let line = exchange.request(LONGEST_ANSWER, has_line)?.ok_or_else(closed)?;
+        Ok(serde_json::from_slice(&line)?)
+    };
+    answer().map_err(|error| silent(path, &error))
+}
+
+/// There is no gateway, or it does not answer.
+fn silent(path: &Path, error: &io::Error) -> io::Error {
+    let shown = path.display();
+    io::Error::new(error.kind(), format!("no gateway answers at {shown}: {error}"))
 }

@@ -11,7 +11,7 @@ use crate::records::Records;
 use crate::{Observation, doctor};
 use base::Seed;
 use host::Middlebox as _;
-use live::inline::{Counts, Inline, Running, Side};
+use live::inline::{Captures, Counts, Inline, Running, Side};
 use live::{Clock, Netlink};
 use middlebox::{Contents, Gateway as PairGateway, Neighbour, Pair, Site, Splitter, Spoofer};
 use scenario::{Gateway, Peer, Work};
@@ -259,6 +259,15 @@ impl Daemon {
     /// If it has ended.
     pub fn drain(&self, draining: bool) -> Result<(), Error> {
         Ok(self.plane.call(move |_, plane, _| plane.relays().drain(draining))?)
+    }
+
+    /// Copies of the packets from and to a user, and the clock of their times; whoever had copies before has them no
+    /// more.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn capture(&self, user: IpAddr) -> Result<(Captures, Clock), Error> {
+        Ok((self.plane.capture(user, self.clock)?, self.clock))
     }
 
     /// Sets what may be set while it runs: how new connections are split, the rate if it is given, and the file of

@@ -3,7 +3,9 @@
 //! `lasthopd doctor` shows all that is found, and `lasthopd run` refuses to start on what is an error here.
 
 mod firewall;
+mod pair;
 mod system;
+mod ways;
 
 use live::Netlink;
 use scenario::Gateway;
@@ -107,12 +109,17 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
                 true => system::own(&netlink, gateway),
                 false => system::taken(&netlink),
             });
+            // What is wrong so far leads packets astray.
+            if findings.iter().all(|finding| finding.severity < Severity::Error) {
+                findings.extend(ways::examine(&netlink, gateway, running));
+            }
         }
         Err(error) => findings.push(Finding::error("netlink", error.to_string(), None)),
     }
     if !running {
         findings.extend(system::metrics(gateway));
     }
+    findings.extend(pair::examine(gateway, running));
     findings.extend(firewall::examine(gateway));
     findings
 }

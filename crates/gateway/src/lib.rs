@@ -4,6 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod capture;
 mod connections;
 mod control;
 mod daemon;
@@ -24,8 +25,9 @@ mod serving;
 mod status;
 pub mod top;
 
+pub use capture::{Capture, Captured, Stop};
 pub use connections::{By, Connection, Connections, How, Rates, Record, State, User};
-pub use control::{SOCKET, connections, drain, reload, status, upgrade};
+pub use control::{SOCKET, capture, connections, drain, reload, status, upgrade};
 pub use daemon::{Daemon, Error};
 pub use peer::{PeerError, public_key};
 pub use reload::{read, source};

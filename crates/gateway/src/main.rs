@@ -6,7 +6,11 @@ use gateway::doctor::{self, Severity};
 use gateway::handover::{self, Before};
 use gateway::{install, logs};
 use scenario::{Gateway, LabHop, Style};
-use std::io::{IsTerminal as _, Write as _};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal as _, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -95,6 +99,19 @@ enum Command {
         #[command(flatten)]
         socket: Socket,
     },
+    /// Write the packets from and to a user into a file for Wireshark, on both sides of the gateway, until Ctrl-C
+    Capture {
+        /// The address of the user
+        user: IpAddr,
+        /// The file, in format pcapng; - for the standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// End after so long
+        #[arg(long)]
+        seconds: Option<u64>,
+        #[command(flatten)]
+        socket: Socket,
+    },
     /// Let new connections pass unsplit, and wait until the gateway carries none any more
     Drain {
         #[command(flatten)]
@@ -154,9 +171,12 @@ enum Command {
     /// Print the JSON Schema of configurations
     #[command(hide = true)]
     Schema,
-    /// Print the manual page
+    /// Print the manual page, or that of a command
     #[command(hide = true)]
-    Man,
+    Man {
+        /// The command
+        name: Option<String>,
+    },
     /// Print the completions of a shell
     #[command(hide = true)]
     Completions {
@@ -212,9 +232,8 @@ fn act(command: Command) -> Result<ExitCode, String> {
             false => print_value(&socket.of(gateway::status)?, json)?,
         },
         Command::Top { socket } => socket.of(gateway::top::show)?,
-        Command::Drain { socket, timeout, undo } => return drain(&socket, timeout, undo),
-        Command::Reload { socket } => {
-            gateway::reload(&socket.socket).map_err(|error| error.to_string())?;
+        Command::Capture { user, output, seconds, socket } => {
+            capture(&socket, user, &output, seconds)?;
         }
         Command::Upgrade { socket } => {
             let status = gateway::upgrade(&socket.socket).map_err(|error| error.to_string())?;
@@ -222,6 +241,8 @@ fn act(command: Command) -> Result<ExitCode, String> {
             print(&format!("lasthopd {} goes on with {carried} connections\n", status.version))?;
         }
         Command::HandoverFormat => print(&format!("{}\n", handover::format()))?,
+        Command::Drain { socket, timeout, undo } => return drain(&socket, timeout, undo),
+        Command::Reload { socket } => socket.of(gateway::reload)?,
         Command::Scenario { configuration, rate, delay, loss, queue, lan_delay } => {
             if rate.is_none() && read(&configuration.config)?.rate().is_none() {
                 return Err(
@@ -242,10 +263,7 @@ fn act(command: Command) -> Result<ExitCode, String> {
         }
         Command::Uninstall { root } => report(install::uninstall(&root))?,
         Command::Schema => print_json(&Gateway::schema())?,
-        Command::Man => clap_mangen::Man::new(Arguments::command().name("lasthopd"))
-            .section("8")
-            .render(&mut std::io::stdout())
-            .map_err(|error| error.to_string())?,
+        Command::Man { name } => print(&manual(name.as_deref())?)?,
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,
@@ -258,12 +276,57 @@ fn act(command: Command) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The manual page of the program or of one of its commands.
+fn manual(name: Option<&str>) -> Result<String, String> {
+    // With it, its commands know their full names.
+    let mut program = Arguments::command();
+    program.build();
+    let page = match name {
+        None => program.name("lasthopd"),
+        Some(name) => {
+            let of = program.find_subcommand(name).ok_or_else(|| format!("no command {name}"))?;
+            of.clone()
+        }
+    };
+    let mut text = Vec::new();
+    let rendered = clap_mangen::Man::new(page).section("8").render(&mut text);
+    rendered.map_err(|error| error.to_string())?;
+    String::from_utf8(text).map_err(|error| error.to_string())
+}
+
 impl Socket {
     /// Asks the gateway.
     fn of<T>(&self, ask: impl FnOnce(&Path) -> std::io::Result<T>) -> Result<T, String> {
-        let shown = self.socket.display();
-        ask(&self.socket).map_err(|error| format!("no gateway answers at {shown}: {error}"))
+        ask(&self.socket).map_err(|error| error.to_string())
     }
+}
+
+/// Writes packets until a signal or the time ends it.
+fn capture(
+    socket: &Socket,
+    user: IpAddr,
+    output: &Path,
+    seconds: Option<u64>,
+) -> Result<(), String> {
+    let capture = socket.of(|path| gateway::capture(path, user))?;
+    let failed = |error| format!("{}: {error}", output.display());
+    let file: Box<dyn Write> = match output.as_os_str() == "-" {
+        true => Box::new(std::io::stdout()),
+        false => Box::new(File::create(output).map_err(failed)?),
+    };
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let by_signal = capture.stopper().map_err(failed)?;
+    let by_time = capture.stopper().map_err(failed)?;
+    std::thread::spawn(move || signals.forever().for_each(|_| by_signal.stop()));
+    if let Some(seconds) = seconds {
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(seconds));
+            by_time.stop();
+        });
+    }
+    let captured = capture.write(BufWriter::new(file)).map_err(failed)?;
+    eprintln!("{} packets; {} are missing", captured.packets, captured.missing);
+    Ok(())
 }
 
 /// Exit code 1 says that connections are left.

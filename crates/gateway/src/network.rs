@@ -84,9 +84,16 @@ fn device(netlink: &Netlink, side: Side) -> Result<Tun, Error> {
     // No packet is too long for it: the interfaces' MTUs count.
     let tun = Tun::open(name, Offload::Full, u16::MAX)?;
     // Packets come from anywhere, and the kernel sends none of its own.
-    netlink::set_sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0")?;
-    if let Err(error) = netlink::set_sysctl(&format!("net.ipv6.conf.{name}.addr_gen_mode"), "1") {
-        warn!(%error, "without IPv6");
+    let filter = format!("net.ipv4.conf.{name}.rp_filter");
+    // In a container, it may be as it should be, and not be ours to set.
+    if netlink::sysctl(&filter).is_ok_and(|value| value != "0") {
+        netlink::set_sysctl(&filter, "0")?;
+    }
+    let mode = format!("net.ipv6.conf.{name}.addr_gen_mode");
+    match netlink::sysctl(&mode).map(|_| netlink::set_sysctl(&mode, "1")) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!(%error, "the device has an IPv6 address of its own"),
+        Err(error) => warn!(%error, "without IPv6"),
     }
     netlink.set_queue_length(name, QUEUE)?;
     netlink.set_up(name)?;

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 use tracing::{info, warn};
@@ -38,6 +38,9 @@ pub enum PeerError {
     #[error("listening on {0}: {1}")]
     Listen(SocketAddr, io::Error),
 }
+
+/// The folder whose files the unit names `lasthop`.
+const CREDENTIALS: &str = "/etc/lasthop";
 
 /// Bytes of headers in front of SRP's: IP, UDP, and what the channel adds.
 pub(crate) fn overhead(is_ipv6: bool) -> u32 {
@@ -230,14 +233,29 @@ pub fn public_key(path: &Path) -> Result<channel::PublicKey, PeerError> {
     }
 }
 
-fn read_key(path: &Path) -> Result<channel::SecretKey, PeerError> {
+/// The private key in a file. A service has no right to read it, and has it as a credential of the service manager.
+pub(crate) fn read_key(path: &Path) -> Result<SecretKey, PeerError> {
     let shown = || path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| PeerError::Key(shown(), error))?;
+    let read = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            credential(path).map_or(Err(error), std::fs::read_to_string)
+        }
+        read => read,
+    };
+    let text = read.map_err(|error| PeerError::Key(shown(), error))?;
     text.trim().parse().map_err(|error| PeerError::BadKey(shown(), error))
 }
 
+/// Where the service manager has put a file of a folder that the unit names: `LoadCredential=NAME:FOLDER` makes it
+/// `NAME_FILE`.
+fn credential(path: &Path) -> Option<PathBuf> {
+    let name = path.strip_prefix(CREDENTIALS).ok()?.to_str()?;
+    let folder = std::env::var_os("CREDENTIALS_DIRECTORY")?;
+    Some(Path::new(&folder).join(format!("lasthop_{name}")))
+}
+
 /// A socket for datagrams, which may be cut up on their way.
-fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;

@@ -3,7 +3,8 @@
 
 use base::{Duration, Time};
 use live::Clock;
-use rustix::net::Shutdown;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +23,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub(crate) trait Stream: Read + Write + Send {
     /// How long a single read or write may take.
     fn set_timeout(&self, timeout: std::time::Duration) -> io::Result<()>;
+    /// Whether the other end has closed it, or its direction to here.
+    fn has_ended(&self) -> bool;
 }
 
 /// Where connections arrive.
@@ -36,6 +39,12 @@ macro_rules! sockets {
             fn set_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
                 self.set_read_timeout(Some(timeout))?;
                 self.set_write_timeout(Some(timeout))
+            }
+
+            fn has_ended(&self) -> bool {
+                let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+                let received = rustix::net::recv(self, &mut [0u8; 1], flags);
+                received.map(|(_, len)| len == 0).unwrap_or_else(|error| error != Errno::AGAIN)
             }
         }
 
@@ -66,6 +75,16 @@ impl Exchange {
     pub(crate) fn new(stream: Box<dyn Stream>) -> Exchange {
         let clock = Clock::start();
         Exchange { stream, clock, deadline: clock.now() + LONGEST }
+    }
+
+    /// Lets it go on: its time begins again.
+    pub(crate) fn renew(&mut self) {
+        self.deadline = self.clock.now() + LONGEST;
+    }
+
+    /// Whether the other end has closed it, or its direction to here.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stream.has_ended()
     }
 
     /// Lets the next read or write take what is left of the time.

@@ -32,24 +32,34 @@ pub fn show(socket: &Path) -> io::Result<()> {
     if !out.is_terminal() || !io::stdin().is_terminal() {
         return out.write_all(first.as_bytes());
     }
-    let _screen = Screen::enter()?;
+    let terminal = |error| io::Error::other(format!("the terminal cannot be used: {error}"));
+    let _screen = Screen::enter().map_err(terminal)?;
     let mut text = first;
     loop {
-        draw(&mut out, &text)?;
-        if poll(PERIOD)? {
-            match read()? {
-                Event::Key(key)
-                    if key.code == KeyCode::Char('q')
-                        || (key.code == KeyCode::Char('c')
-                            && key.modifiers.contains(KeyModifiers::CONTROL)) =>
-                {
-                    return Ok(());
-                }
-                _ => continue,
-            }
+        draw(&mut out, &text).map_err(terminal)?;
+        match key().map_err(terminal)? {
+            Key::None => text = look()?,
+            Key::End => return Ok(()),
+            Key::Other => {}
         }
-        text = look()?;
     }
+}
+
+enum Key {
+    None,
+    End,
+    Other,
+}
+
+/// What is pressed until it is time to look again.
+fn key() -> io::Result<Key> {
+    if !poll(PERIOD)? {
+        return Ok(Key::None);
+    }
+    let Event::Key(key) = read()? else { return Ok(Key::Other) };
+    let ends = key.code == KeyCode::Char('q')
+        || (key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL));
+    Ok(if ends { Key::End } else { Key::Other })
 }
 
 /// As much of a text as the terminal has room for.

@@ -1,16 +1,14 @@
 //! Packets of a run in a pcapng file.
 
-mod pcapng;
-
 use crate::failure::RunError;
 use crate::world::Built;
 use base::Time;
-use pcapng::Section;
 use scenario::Scenario;
 use sim::CapturePoint;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use wire::pcapng::Section;
 
 /// The packets to capture, and their file.
 ///

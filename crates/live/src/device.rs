@@ -1,6 +1,7 @@
 //! A TUN device with offload, as something that packets are read from and written to.
 
 use crate::Tun;
+use crate::inline::tap::Tap;
 use crate::pool;
 use crate::tun::VIRTIO_HEADER_LEN;
 use crate::virtio::{self, Cut};
@@ -64,6 +65,8 @@ pub struct DeviceUse {
 pub(crate) struct Device {
     pub(crate) tun: Tun,
     pub(crate) counts: DeviceUse,
+    /// Who watches.
+    pub(crate) tap: Option<Tap>,
     /// The header for the device and those of the packet.
     headers: Vec<u8>,
     /// The device was removed.
@@ -77,6 +80,7 @@ impl Device {
         Device {
             tun,
             counts: DeviceUse::default(),
+            tap: None,
             headers: Vec::with_capacity(VIRTIO_HEADER_LEN + usize::from(HEADERS)),
             removed: false,
             waiting: VecDeque::new(),
@@ -93,6 +97,7 @@ impl Device {
             Ok(len) => {
                 self.counts.read += 1;
                 self.counts.units_read += u64::from(virtio::is_unit(buffer));
+                self.show(&[IoSlice::new(&buffer[..len])]);
                 Some(len)
             }
             Err(error) => {
@@ -100,6 +105,13 @@ impl Device {
                 self.removed |= error == Errno::BADFD;
                 None
             }
+        }
+    }
+
+    /// Shows a packet to whoever watches.
+    fn show(&mut self, pieces: &[IoSlice<'_>]) {
+        if self.tap.as_ref().is_some_and(|tap| !tap.take(pieces, VIRTIO_HEADER_LEN)) {
+            self.tap = None;
         }
     }
 
@@ -149,6 +161,7 @@ impl Device {
     }
 
     fn write_or_wait(&mut self, pieces: &[IoSlice<'_>]) {
+        self.show(pieces);
         if !self.is_blocked() && self.try_write(pieces) {
             return;
         }

@@ -6,9 +6,11 @@
 //! are left to devices.
 
 mod routes;
+pub(crate) mod tap;
 mod underlay;
 mod worker;
 
+pub use tap::{Captured, Captures};
 pub use underlay::{Change, Received, Underlay};
 
 use crate::device::DeviceUse;
@@ -19,11 +21,12 @@ use base::Time;
 use host::{Middlebox, Port};
 use routes::Routes;
 use rustix::event::EventfdFlags;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
+use tap::Tap;
 use worker::{Command, Worker};
 
 /// The two networks between which a gateway stands.
@@ -210,6 +213,17 @@ impl<B: Send + 'static> Running<B> {
         };
         self.send(Command::Pause(Box::new(pause)))?;
         result.recv().map_err(|_| Error::Stopped)
+    }
+
+    /// Copies of the packets that the devices take and give from now on, and whose source or destination is this
+    /// address; whoever had copies before has them no more.
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn capture(&self, address: IpAddr, clock: Clock) -> Result<Captures, Error> {
+        let (taps, captures) = Tap::new(address, clock);
+        self.send(Command::Tap(taps))?;
+        Ok(captures)
     }
 
     /// Whether it runs. It ends by itself if a device is removed.

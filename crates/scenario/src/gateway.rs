@@ -216,8 +216,12 @@ impl Gateway {
     pub fn read(source: &Source) -> Result<Gateway, ScenarioError> {
         let document = Document::with_overrides(source)?;
         let mut problems = Vec::new();
-        let gateway = Both::<Written, Alone>::read(document.root(), &mut problems)
-            .and_then(|written| resolve(written, &mut problems));
+        let gateway =
+            Both::<Written, Alone>::read(document.root(), &mut problems).and_then(|both| {
+                let Both(written, _) = &both;
+                refuse_others(document.root(), &written.mode, &mut problems);
+                resolve(both, &mut problems)
+            });
         let done = gateway.filter(|_| problems.is_empty());
         done.ok_or_else(|| ScenarioError::new(document.findings(problems)))
     }
@@ -229,6 +233,20 @@ impl Gateway {
         schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
         schema["title"] = "lasthopd configuration".into();
         schema
+    }
+}
+
+/// Refuses keys that the mode has no use for.
+fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
+    let Some(table) = root.get_ref().as_table() else { return };
+    let others = match mode {
+        Mode::Pair => return,
+        Mode::Spoof | Mode::Split => ["peer", "peer_key", "key", "listen", "mtu"],
+    };
+    for (key, value) in others.into_iter().filter_map(|key| Some((key, table.get(key)?))) {
+        let message = format!("`{key}` is of mode \"pair\" alone");
+        let help = "leave it out, or set mode = \"pair\"";
+        problems.push(Problem::at(value.span(), message).help(help));
     }
 }
 
@@ -272,7 +290,7 @@ fn resolve(
         (Mode::Split, Some(Connect::EndToEnd)) => {
             "mode \"split\" does not let handshakes pass end to end"
         }
-        (Mode::Spoof | Mode::Pair, Some(Connect::First | Connect::AtOnce)) => {
+        (Mode::Spoof, Some(Connect::First | Connect::AtOnce)) | (Mode::Pair, Some(_)) => {
             "only mode \"split\" accepts clients by handshakes of its own"
         }
         _ => "",

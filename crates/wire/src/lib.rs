@@ -30,6 +30,7 @@ mod options;
 mod packet;
 mod path_fields;
 mod payload;
+pub mod pcapng;
 mod quote;
 mod sack;
 mod segment;

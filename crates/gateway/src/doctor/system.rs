@@ -4,6 +4,8 @@ use super::{Finding, interfaces};
 use crate::network::{DEVICES, PRIORITY, TABLES};
 use live::Netlink;
 use live::netlink::{AnyRule, Family, Rule, sysctl};
+use rustix::fs::Access;
+use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 use scenario::Gateway;
 use std::net::TcpListener;
@@ -37,7 +39,22 @@ pub(super) fn permissions() -> Vec<Finding> {
             Finding::error(TUN, format!("cannot be opened: {error}"), Some(mend))
         }
     };
-    vec![capability, device]
+    let mut findings = vec![capability, device];
+    findings.extend(settings());
+    findings
+}
+
+/// The gateway sets `rp_filter` of its devices to 0, unless new devices have that.
+fn settings() -> Option<Finding> {
+    let path = "/proc/sys/net/ipv4/conf/default/rp_filter";
+    let is_strict = sysctl("net.ipv4.conf.default.rp_filter").is_ok_and(|value| value != "0");
+    let denied = rustix::fs::access(path, Access::WRITE_OK) == Err(Errno::ROFS);
+    (is_strict && denied).then(|| {
+        let mend = "podman run --security-opt unmask=/proc/sys, or docker run --security-opt \
+                    systempaths=unconfined, or sysctl -w net.ipv4.conf.default.rp_filter=0 outside of the container";
+        let message = "cannot be written, and rp_filter has to be 0 for the gateway's devices";
+        Finding::error("/proc/sys", message, Some(mend.to_owned()))
+    })
 }
 
 pub(super) fn forwarding() -> Vec<Finding> {

@@ -42,9 +42,33 @@ fn handshakes_of_the_gateways_own_are_of_mode_split_alone() {
     assert_eq!(connect("mode = \"spoof\""), Connect::EndToEnd);
     assert_eq!(connect("mode = \"split\""), Connect::First);
     assert_eq!(connect("mode = \"split\"\nconnect = \"at-once\""), Connect::AtOnce);
-    for keys in ["connect = \"first\"", "mode = \"split\"\nconnect = \"end-to-end\""] {
+    let pair = "mode = \"pair\"\npeer_key = \"key\"\nconnect = \"end-to-end\"";
+    for keys in ["connect = \"first\"", "mode = \"split\"\nconnect = \"end-to-end\"", pair] {
         let error = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap_err();
         assert!(error.contains("mode \"split\"") && error.contains("connect = "), "{error}");
+    }
+}
+
+#[test]
+fn keys_of_another_mode_are_refused_where_they_are() {
+    for key in [
+        "peer = \"192.0.2.1:51995\"",
+        "peer_key = \"key\"",
+        "key = \"/etc/lasthop/private.key\"",
+        "listen = \"[::]:51995\"",
+        "mtu = 1400",
+    ] {
+        let name = key.split(' ').next().unwrap();
+        for mode in ["", "mode = \"spoof\"\n", "mode = \"split\"\n"] {
+            let error = read(&format!("lan = \"a\"\nwan = \"b\"\n{mode}{key}\n")).unwrap_err();
+            let line = if mode.is_empty() { 3 } else { 4 };
+            let place = format!("lasthopd.toml:{line}");
+            let message = format!("`{name}` is of mode \"pair\" alone");
+            assert!(error.contains(&place) && error.contains(&message), "{error}");
+        }
+        let pair = "mode = \"pair\"\n";
+        let needed = if name == "peer_key" { "" } else { "peer_key = \"key\"\n" };
+        read(&format!("lan = \"a\"\nwan = \"b\"\n{pair}{needed}{key}\n")).unwrap();
     }
 }
 

@@ -1,12 +1,12 @@
 //! What is found wrong, and that a gateway does not start on it.
 
-use crate::common::{CLEAN, GATEWAY, World, alone, configuration, exchange};
+use crate::common::{CLEAN, Folder, GATEWAY, World, alone, configuration, exchange};
 use gateway::Daemon;
 use gateway::doctor::{Finding, Severity, examine};
 use live::netlink::{Family, Rule, set_sysctl};
 use live::{Netlink, Offload, Tun};
 use scenario::IpVersion;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::process::Command;
 
 /// What is found at the gateway's node, without what is fine.
@@ -179,12 +179,170 @@ fn what_the_doctor_advises_about_translated_addresses_can_be_done() {
         );
         let findings = found(&world, "", false);
         assert_eq!(findings.len(), 1, "{findings:?}");
-        assert_eq!(findings[0].severity, Severity::Advice);
+        refused(&world, "", "connection tracking", findings[0].mend.as_deref().unwrap());
         shell(findings[0].mend.as_deref().unwrap());
         assert_eq!(found(&world, "", false), []);
         let daemon = world.gateway("");
         exchange(&world, IpVersion::V4, [1_000_000, 1_000_000]);
         assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
         daemon.stop();
+    });
+}
+
+#[test]
+fn a_firewall_that_drops_what_it_does_not_know_lets_connections_pass_once_the_doctor_was_heard() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "firewall") else { return };
+        if Command::new("nft").arg("--version").output().is_err() {
+            return;
+        }
+        let shell = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        // As routers of homes have it.
+        shell(
+            "nft add table inet filter && \
+             nft add chain inet filter forward '{ type filter hook forward priority filter; policy drop; }' && \
+             nft add rule inet filter forward ct state vmap '{ established : accept, related : accept, invalid : drop }' && \
+             nft add rule inet filter forward iifname link0 oifname link1 accept",
+        );
+        exchange(&world, IpVersion::V4, [1000, 1000]);
+        for (about, severity) in
+            [("connection tracking", Severity::Advice), ("firewall", Severity::Error)]
+        {
+            let findings = found(&world, "", false);
+            let finding = findings.iter().find(|finding| finding.about == about).unwrap();
+            assert_eq!(finding.severity, severity);
+            shell(finding.mend.as_deref().unwrap());
+        }
+        assert_eq!(found(&world, "", false), []);
+        for keys in ["", "mode = \"split\""] {
+            let daemon = world.gateway(keys);
+            for ip in [IpVersion::V4, IpVersion::V6] {
+                exchange(&world, ip, [1_000_000, 1_000_000]);
+            }
+            assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&2));
+            daemon.stop();
+        }
+    });
+}
+
+#[test]
+fn a_rule_that_leads_packets_past_the_gateway_is_found_by_their_way() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "ways") else { return };
+        let shell = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        let daemon = world.gateway("");
+        for ip in ["ip", "ip -6"] {
+            shell(&format!("{ip} rule add priority 50 lookup main"));
+            let findings = found(&world, "", true);
+            let of = |about: &str| {
+                findings
+                    .iter()
+                    .find(|finding| finding.about == about)
+                    .unwrap_or_else(|| panic!("{findings:?}"))
+            };
+            assert_eq!(of("rules").severity, Severity::Advice);
+            let way = of("way of packets");
+            assert_eq!(way.severity, Severity::Error);
+            let says = |text| way.message.contains(text);
+            assert!(
+                says("packets by link0 from ") && says(" leave by link1, not by lh-lan"),
+                "{way}"
+            );
+            let asks = way.mend.as_ref().unwrap().split("; ").nth(1).unwrap();
+            shell(asks.strip_suffix(" asks again").unwrap());
+            shell(&format!("{ip} rule del priority 50"));
+            assert_eq!(found(&world, "", true), []);
+        }
+        daemon.stop();
+        // Nothing is behind an interface of which there are no routes.
+        shell("ip route flush dev link1 && ip -6 route flush dev link1");
+        let findings = found(&world, "", false);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!(findings[0].message, "no route leads to anybody by link1");
+    });
+}
+
+#[test]
+fn without_keys_or_with_a_port_in_use_a_pair_does_not_start() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "keys") else { return };
+        let folder = Folder::new("keys");
+        let file = folder.0.join("private.key").display().to_string();
+        let other = gateway::public_key(&folder.0.join("other.key")).unwrap().to_string();
+        let keys = |peer_key: &str| {
+            format!("mode = \"pair\"\nkey = \"{file}\"\npeer_key = \"{peer_key}\"")
+        };
+        let make = format!("lasthopd key --file {file}");
+        refused(&world, &keys(&other), "private key", &make);
+        std::fs::write(&file, "none").unwrap();
+        refused(&world, &keys(&other), "private key", &format!("rm {file}; {make}"));
+        std::fs::remove_file(&file).unwrap();
+        let own = gateway::public_key(file.as_ref()).unwrap().to_string();
+        let mend = "lasthopd key, at the other gateway, prints it";
+        for wrong in ["none", &own] {
+            refused(&world, &keys(wrong), "peer_key", mend);
+        }
+        assert_eq!(found(&world, &keys(&other), false), []);
+        let taken = world.at(GATEWAY, || UdpSocket::bind("[::]:51995").unwrap());
+        let mend = "ss -lunp 'sport = :51995' shows who has it; or listen = \"[::]:PORT\", in the configuration, is another";
+        refused(&world, &keys(&other), "UDP at [::]:51995", mend);
+        drop(taken);
+        let daemon = world.gateway(&keys(&other));
+        assert_eq!(found(&world, &keys(&other), true), []);
+        daemon.stop();
+    });
+}
+
+#[test]
+fn where_settings_cannot_be_written_as_in_containers_they_need_to_be_right() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "container") else { return };
+        let folder = Folder::new("container");
+        let path = |name: &str| folder.0.join(name).display().to_string();
+        std::fs::write(path("config"), crate::common::INTERFACES).unwrap();
+        let inside = |command: &str| {
+            let script = format!(
+                "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys && \
+                 exec {} {command} --config {} --socket {}",
+                env!("CARGO_BIN_EXE_lasthopd"),
+                path("config"),
+                path("socket")
+            );
+            let mut command = Command::new("unshare");
+            command.args(["-m", "sh", "-c", &script]);
+            command
+        };
+        let set = |value: &str| {
+            let name = "net.ipv4.conf.default.rp_filter";
+            world.at(GATEWAY, || set_sysctl(name, value)).unwrap();
+        };
+        set("2");
+        for command in ["doctor", "run"] {
+            let output = world.at(GATEWAY, || inside(command).output()).unwrap();
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(!output.status.success() && said.contains("error   /proc/sys:"), "{said}");
+        }
+        set("0");
+        let mut running = world.at(GATEWAY, || inside("run").spawn()).unwrap();
+        let socket = folder.0.join("socket");
+        let answers = (0..200).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            gateway::status(&socket).is_ok()
+        });
+        if answers {
+            exchange(&world, IpVersion::V4, [100_000, 100_000]);
+            let state = gateway::status(&socket).unwrap();
+            assert_eq!(state.counters["split connections"], 1);
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert!(answers);
     });
 }

@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod capture;
+mod clients;
 mod common;
 mod configuration;
 mod control;

@@ -50,19 +50,19 @@ impl Drop for Process {
 }
 
 /// Two gateways, of which the one at the server's side does not know where the other is.
-struct Pair {
+pub(crate) struct Pair {
     near: Key,
     far: Key,
     keys: &'static str,
 }
 
 impl Pair {
-    fn new(label: &str, keys: &'static str) -> Pair {
+    pub(crate) fn new(label: &str, keys: &'static str) -> Pair {
         let key = |end: &str| Key::new(&format!("{label}-{end}"));
         Pair { near: key("near"), far: key("far"), keys }
     }
 
-    fn near(&self, world: &World, ip: IpVersion) -> Daemon {
+    pub(crate) fn near(&self, world: &World, ip: IpVersion) -> Daemon {
         world.gateway(&self.near_keys(world, ip))
     }
 
@@ -76,7 +76,7 @@ impl Pair {
         )
     }
 
-    fn far(&self, world: &World) -> Daemon {
+    pub(crate) fn far(&self, world: &World) -> Daemon {
         world.gateway_at(FAR, FAR_INTERFACES, &self.far_keys())
     }
 
@@ -106,7 +106,7 @@ fn count(daemon: &Daemon, name: &str) -> u64 {
 }
 
 /// Waits until connections are split.
-fn wait_for_association(world: &World, daemon: &Daemon) {
+pub(crate) fn wait_for_association(world: &World, daemon: &Daemon) {
     let before = count(daemon, "split connections");
     for _ in 0..60 {
         thread::sleep(Duration::from_millis(500));

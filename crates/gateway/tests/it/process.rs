@@ -189,12 +189,24 @@ fn a_device_that_is_removed_ends_it_with_an_error() {
 }
 
 #[test]
-fn without_a_gateway_status_says_so() {
-    let output = Command::new(env!("CARGO_BIN_EXE_lasthopd"))
-        .args(["status", "--socket", "/nowhere/socket"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("no gateway answers at /nowhere/socket"), "{text}");
+fn without_a_gateway_each_command_that_asks_it_says_so() {
+    let commands: [&[&str]; 6] = [
+        &["status"],
+        &["status", "--connections"],
+        &["top"],
+        &["drain"],
+        &["reload"],
+        &["capture", "192.0.2.1", "-o", "-"],
+    ];
+    for command in commands {
+        let output = Command::new(env!("CARGO_BIN_EXE_lasthopd"))
+            .args(command)
+            .args(["--socket", "/nowhere/socket"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8_lossy(&output.stderr);
+        let says = "no gateway answers at /nowhere/socket: No such file";
+        assert!(text.starts_with(says), "{command:?}: {text}");
+    }
 }

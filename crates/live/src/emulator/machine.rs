@@ -13,10 +13,14 @@ pub(super) fn hurry() -> bool {
     let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
     // Otherwise a timer may be 50 us late. It cannot fail for the calling thread.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the structure lives until the call returns, and 0 is the calling thread.
+    // SAFETY: the structure has only integers, more than one in musl, and lives until the call returns; 0 is the
+    // calling thread.
     #[expect(unsafe_code, reason = "rustix has no sched_setscheduler: see above")]
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) };
+    let result = unsafe {
+        let mut priority: libc::sched_param = core::mem::zeroed();
+        priority.sched_priority = 1;
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority)
+    };
     result == 0
 }
 

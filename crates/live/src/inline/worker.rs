@@ -1,6 +1,7 @@
 //! The thread between two devices.
 
 use super::routes::Routes;
+use super::tap::Tap;
 use super::{Change, Counts, Ended, Inline, Moment, Received, Side, Underlay};
 use crate::device::{Device, Pieces};
 use crate::payloads::Payloads;
@@ -28,6 +29,7 @@ type Pause<B> = Box<dyn FnOnce(Moment<'_, B>) + Send>;
 pub(super) enum Command<B> {
     Call(Call<B>),
     Pause(Pause<B>),
+    Tap([Tap; 2]),
     Stop,
 }
 
@@ -302,6 +304,11 @@ impl<B: Middlebox> Worker<B> {
                         payloads: &self.payloads,
                         tuns: [&lan.tun, &wan.tun],
                     });
+                }
+                Command::Tap(taps) => {
+                    for (device, tap) in self.devices.iter_mut().zip(taps) {
+                        device.tap = Some(tap);
+                    }
                 }
                 Command::Stop => return false,
             }

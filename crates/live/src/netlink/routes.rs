@@ -5,10 +5,10 @@ use crate::Error;
 use crate::error::Doing;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The way to a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Netlink {
     /// # Errors
     /// If there is no route.
     pub fn interface_to(&self, destination: IpAddr) -> Result<u32, Error> {
-        let found = self.lookup(destination)?;
+        let found = self.lookup(destination, None)?;
         let none = || std::io::Error::from(std::io::ErrorKind::NotFound);
         interface(&found)
             .ok_or_else(none)
@@ -67,7 +67,7 @@ impl Netlink {
     /// # Errors
     /// If there is none.
     pub fn route_to(&self, destination: IpAddr) -> Result<Route, Error> {
-        let found = self.lookup(destination)?;
+        let found = self.lookup(destination, None)?;
         let (device, device_mtu) = self.device(interface(&found).unwrap_or_default());
         let kind = found.header.kind;
         Ok(Route {
@@ -78,11 +78,57 @@ impl Netlink {
         })
     }
 
-    fn lookup(&self, destination: IpAddr) -> Result<RouteMessage, Error> {
+    /// The device by which a packet leaves that is forwarded: one that has come by an interface.
+    ///
+    /// # Errors
+    /// If the kernel drops it.
+    pub fn forwarded_by(
+        &self,
+        interface: &str,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Result<String, Error> {
+        let from = (self.index(interface)?, source);
+        Ok(self.device_of(&self.lookup(destination, Some(from))?).unwrap_or_default())
+    }
+
+    /// Addresses to which packets leave by an interface: of each family one at most, in the largest network.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    pub fn behind(&self, name: &str) -> Result<Vec<IpAddr>, Error> {
+        let index = self.index(name)?;
+        let one = |family: AddressFamily| {
+            let mut routes = self.routes(family);
+            routes.retain(|route| {
+                route.header.table == RouteHeader::RT_TABLE_MAIN && interface(route) == Some(index)
+            });
+            routes.sort_by_key(|route| route.header.destination_prefix_length);
+            routes.iter().flat_map(hosts).find(|host| {
+                let way = self.route_to(*host);
+                way.is_ok_and(|way| way.unicast && !way.local && way.device == name)
+            })
+        };
+        Ok([AddressFamily::Inet, AddressFamily::Inet6].into_iter().filter_map(one).collect())
+    }
+
+    /// The route to a destination; for a packet that has come by an interface with this index from a source, if
+    /// so.
+    fn lookup(
+        &self,
+        destination: IpAddr,
+        from: Option<(u32, IpAddr)>,
+    ) -> Result<RouteMessage, Error> {
+        let len = if destination.is_ipv4() { 32 } else { 128 };
         let mut message = RouteMessage::default();
         message.header.address_family = family(destination);
-        message.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
+        message.header.destination_prefix_length = len;
         message.attributes.push(RouteAttribute::Destination(destination.into()));
+        if let Some((interface, source)) = from {
+            message.header.source_prefix_length = len;
+            message.attributes.push(RouteAttribute::Source(source.into()));
+            message.attributes.push(RouteAttribute::Iif(interface));
+        }
         let action = || format!("looking up the route to {destination}");
         let found = self.requests.get(RouteNetlinkMessage::GetRoute(message)).doing(action)?;
         match found {
@@ -96,11 +142,7 @@ impl Netlink {
     pub fn networks(&self) -> Vec<Network> {
         let of = |route: RouteMessage| {
             let prefix = route.header.destination_prefix_length;
-            let address = route.attributes.iter().find_map(|attribute| match attribute {
-                RouteAttribute::Destination(RouteAddress::Inet(to)) => Some(IpAddr::V4(*to)),
-                RouteAttribute::Destination(RouteAddress::Inet6(to)) => Some(IpAddr::V6(*to)),
-                _ => None,
-            })?;
+            let address = destination(&route)?;
             (prefix > 0).then_some(Network { address, prefix })
         };
         [AddressFamily::Inet, AddressFamily::Inet6]
@@ -148,6 +190,37 @@ fn interface(route: &RouteMessage) -> Option<u32> {
         RouteAttribute::Oif(index) => Some(*index),
         _ => None,
     })
+}
+
+fn destination(route: &RouteMessage) -> Option<IpAddr> {
+    route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Destination(RouteAddress::Inet(to)) => Some(IpAddr::V4(*to)),
+        RouteAttribute::Destination(RouteAddress::Inet6(to)) => Some(IpAddr::V6(*to)),
+        _ => None,
+    })
+}
+
+/// Addresses of a route's network that may be hosts: its first ones; for the whole internet, one that is for
+/// documentation (RFC 5737, RFC 3849).
+fn hosts(route: &RouteMessage) -> Vec<IpAddr> {
+    let is_ipv4 = route.header.address_family == AddressFamily::Inet;
+    let hosts = match destination(route) {
+        None if is_ipv4 => vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))],
+        None => vec![IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))],
+        Some(IpAddr::V4(first)) => {
+            let count = if route.header.destination_prefix_length < 32 { 3 } else { 1 };
+            (0..count).map(|number| IpAddr::V4((first.to_bits() | number).into())).collect()
+        }
+        Some(IpAddr::V6(first)) => {
+            let count = if route.header.destination_prefix_length < 128 { 3 } else { 1 };
+            (0..count).map(|number| IpAddr::V6((first.to_bits() | number).into())).collect()
+        }
+    };
+    let is_global = |host: &IpAddr| match host {
+        IpAddr::V4(host) => !host.is_link_local(),
+        IpAddr::V6(host) => !host.is_unicast_link_local(),
+    };
+    hosts.into_iter().filter(is_global).collect()
 }
 
 fn mtu(route: &RouteMessage) -> Option<u32> {

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 /// A section of interfaces and their packets. All packets are whole, from the IP header on, and
-/// times are in nanoseconds.
-pub(super) struct Section<W> {
+/// times are in nanoseconds since 1970.
+#[derive(Debug)]
+pub struct Section<W> {
     file: W,
     /// The block that is being put together.
     block: Vec<u8>,
@@ -12,7 +13,10 @@ pub(super) struct Section<W> {
 
 impl<W: Write> Section<W> {
     /// Starts a file, with a comment.
-    pub(super) fn start(file: W, comment: &str) -> io::Result<Section<W>> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn start(file: W, comment: &str) -> io::Result<Section<W>> {
         let mut section = Section { file, block: Vec::new() };
         // Section Header Block (§4.1): byte order, version 1.0, a length that is left open.
         section.begin(0x0a0d_0d0a);
@@ -29,7 +33,10 @@ impl<W: Write> Section<W> {
     }
 
     /// Adds an interface; they are counted from 0.
-    pub(super) fn interface(&mut self, name: &str) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn interface(&mut self, name: &str) -> io::Result<()> {
         // Interface Description Block (§4.2): LINKTYPE_RAW, reserved, no limit of length.
         self.begin(1);
         self.u16(101);
@@ -43,7 +50,10 @@ impl<W: Write> Section<W> {
     }
 
     /// Adds a packet of an interface.
-    pub(super) fn packet(&mut self, interface: u32, nanos: u64, bytes: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn packet(&mut self, interface: u32, nanos: u64, bytes: &[u8]) -> io::Result<()> {
         let len = bytes.len() as u32;
         // Enhanced Packet Block (§4.3): the time's high half first; lengths captured and original.
         self.begin(6);
@@ -57,7 +67,10 @@ impl<W: Write> Section<W> {
     }
 
     /// All that was added is in the file.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 

@@ -6,7 +6,7 @@ use crate::world::{TOKEN, User, World};
 use base::{Duration, Events, Seed, Time};
 use proptest::prelude::*;
 use srp::{Association, Config, Ends, Reason};
-use wire::srp::{Chunk, Limits, Pdu, Sack, Segment};
+use wire::srp::{Chunk, Continue, Limits, Pdu, Sack, Segment};
 use wire::{Payload, Srp};
 
 fn number() -> impl Strategy<Value = u32> {
@@ -22,6 +22,10 @@ fn chunk() -> impl Strategy<Value = Chunk> {
     ];
     let address = std::net::IpAddr::from([10, 0, 0, 1]);
     let ends = Ends { client: address, server: address, client_port: 1, server_port: 2 };
+    let has = (number(), number(), any::<bool>(), prop::option::of(Just(ends)));
+    let has = has.prop_map(|(received, limit, is_whole, ends)| {
+        Chunk::Continue(Continue { received, limit, is_whole, ends })
+    });
     prop_oneof![
         4 => (number(), any::<bool>()).prop_map(|(offset, end)| Chunk::Data { offset, end }),
         2 => Just(Chunk::Open(ends)),
@@ -29,6 +33,7 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         1 => number().prop_map(|limit| Chunk::Credit { limit }),
         1 => reason.prop_map(|reason| Chunk::Reset { reason }),
         1 => Just(Chunk::Finished),
+        1 => has,
     ]
 }
 
@@ -71,7 +76,8 @@ fn pdu() -> impl Strategy<Value = (Pdu, u32)> {
         8 => segment,
         8 => sack,
         1 => limits.clone().prop_map(|limits| (Pdu::Open(limits), 0)),
-        1 => limits.prop_map(|limits| (Pdu::Opened(limits), 0)),
+        1 => limits.clone().prop_map(|limits| (Pdu::Opened(limits), 0)),
+        1 => (0u32..3, limits).prop_map(|(first, limits)| (Pdu::Renew { first: TOKEN.wrapping_sub(first), limits }, 0)),
         1 => (1u16..).prop_map(|number| (Pdu::Probe { number }, 0)),
     ]
 }

@@ -147,7 +147,7 @@ fn an_association_that_is_adopted_has_the_rate_and_the_segments_of_the_new_hop()
         let snapshot = old.snapshot(at(5), 7).expect("it is there");
         let mut new = Associations::default();
         new.enable(config.clone(), Seed(2).stream("new"));
-        assert!(new.adopt(at(9), BOX, snapshot));
+        assert!(new.adopt(at(9), BOX, (snapshot, Handoff::Restored)));
         let association = new.get_mut(7).expect("it is there");
         assert_eq!(association.rate(), config.rate, "{name}");
         let ends = Ends { client: BOX, server: BOX, client_port: 1, server_port: 2 };

@@ -21,6 +21,8 @@ pub(super) enum Move {
     Reset(usize, usize),
     Suspend(usize),
     Resume(usize),
+    /// The opener makes the association anew; the other end has moved to another station, or has not.
+    Renew { has_moved: bool },
     Abort(usize),
     Crash(usize),
 }
@@ -162,6 +164,10 @@ impl World {
                 moves.push(Move::Lose(n));
             }
         }
+        let opener = self.ends[0].association.as_ref();
+        if self.budget.renewals > 0 && opener.is_some_and(|it| !it.is_closed()) {
+            moves.extend([false, true].map(|has_moved| Move::Renew { has_moved }));
+        }
         for (n, end) in self.ends.iter().enumerate() {
             let Some(association) = &end.association else { continue };
             if self.budget.crashes > 0 {
@@ -241,6 +247,18 @@ impl World {
                 self.association(end)?.resume(NOW);
                 return self.settle(end);
             }
+            Move::Renew { has_moved } => {
+                self.budget.renewals -= 1;
+                if has_moved && let Some(association) = self.ends[1].association.take() {
+                    let adopted = Association::adopt(association.snapshot(NOW), NOW);
+                    let mut adopted = adopted.map_err(|error| error.to_string())?;
+                    adopted.await_renewal(NOW);
+                    self.ends[1].association = Some(adopted);
+                    self.settle(1)?;
+                }
+                self.association(0)?.renew(NOW);
+                return self.settle(0);
+            }
             Move::Abort(end) => {
                 self.budget.aborts -= 1;
                 self.association(end)?.abort();
@@ -279,7 +297,7 @@ impl World {
         if self.checks && matches!(srp.pdu, Pdu::Sack(_)) {
             let (before, sent) = (self.fingerprint(), self.flying.len());
             let reset = Pdu::Reset { reason: Reason::Aborted };
-            let other = Srp { token: TOKEN + 1, pdu: reset, ..srp };
+            let other = Srp { token: TOKEN - 1, pdu: reset, ..srp };
             for srp in [srp, other] {
                 self.association(to)?.handle(NOW, &srp, payload);
                 self.settle(to)?;

@@ -21,8 +21,9 @@ pub(super) enum Move {
     Reset(usize, usize),
     Suspend(usize),
     Resume(usize),
-    /// The opener makes the association anew; the other end has moved to another station, or has not.
-    Renew { has_moved: bool },
+    /// The other end has moved to another station, or has not, and the opener makes the association anew, or
+    /// resumes it.
+    Handoff { has_moved: bool, is_new: bool },
     Abort(usize),
     Crash(usize),
 }
@@ -166,7 +167,8 @@ impl World {
         }
         let opener = self.ends[0].association.as_ref();
         if self.budget.renewals > 0 && opener.is_some_and(|it| !it.is_closed()) {
-            moves.extend([false, true].map(|has_moved| Move::Renew { has_moved }));
+            let all = [(false, true), (true, true), (true, false)];
+            moves.extend(all.map(|(has_moved, is_new)| Move::Handoff { has_moved, is_new }));
         }
         for (n, end) in self.ends.iter().enumerate() {
             let Some(association) = &end.association else { continue };
@@ -247,7 +249,7 @@ impl World {
                 self.association(end)?.resume(NOW);
                 return self.settle(end);
             }
-            Move::Renew { has_moved } => {
+            Move::Handoff { has_moved, is_new } => {
                 self.budget.renewals -= 1;
                 if has_moved && let Some(association) = self.ends[1].association.take() {
                     let adopted = Association::adopt(association.snapshot(NOW), NOW);
@@ -256,7 +258,10 @@ impl World {
                     self.ends[1].association = Some(adopted);
                     self.settle(1)?;
                 }
-                self.association(0)?.renew(NOW);
+                match is_new {
+                    true => self.association(0)?.renew(NOW),
+                    false => self.association(0)?.resume(NOW),
+                }
                 return self.settle(0);
             }
             Move::Abort(end) => {

@@ -45,8 +45,8 @@ base::settings! {
         /// transport is SRP: at once (`"spoofed"`), or once the base station has acknowledged it.
         pub semantics: Teardown,
         /// What becomes of the SRP association with the base station after a handoff: it is restored
-        /// (`"restored"`), or a new one carries its streams on (`"new"`). The boxes `station` need the same
-        /// setting.
+        /// (`"restored"`), or a new one carries its streams on (`"new"`). The boxes `station` should have the
+        /// same setting.
         pub handoff: Handoff,
         /// What the base stations and mobile hosts of a network share: the keys that authenticate
         /// their messages follow from it.

@@ -43,9 +43,9 @@ base::settings! {
         /// SRP shares the hop with other traffic: it has a congestion window (RFC 5681), and `rate` is an
         /// upper bound. Else the hop is taken as dedicated to it, and losses do not slow it down.
         pub share: bool,
-        /// What becomes of the SRP association with a mobile host when its connections are taken over: it is
-        /// restored (`"restored"`), or the host opens a new one (`"new"`), and the station sends nothing
-        /// before. The box `mobile` needs the same setting.
+        /// What becomes of the SRP association with a mobile host when its connections are taken over: the
+        /// station restores it at once (`"restored"`), or sends nothing of it before the host does
+        /// (`"new"`). The host's setting decides whether it is a new one, and should be the same.
         pub handoff: Handoff,
         /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),

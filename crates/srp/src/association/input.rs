@@ -306,7 +306,9 @@ impl Association {
 fn may_be_forgotten(stream: &StreamState, number: u64) -> bool {
     let is_opened = stream.flags & (Flags::OURS | Flags::OPENED) == Flags::OPENED;
     let is_finished = stream.flags.contains(Flags::PEER_CLOSED | Flags::FINISHED);
-    is_opened && number >= stream.segments_end && (is_finished || stream.flags.contains(Flags::PEER_RESET))
+    is_opened
+        && number >= stream.segments_end
+        && (is_finished || stream.flags.contains(Flags::PEER_RESET))
 }
 
 /// What the end of a stream or association for a reason means.

@@ -117,7 +117,12 @@ fn data_goes_on_after_a_round_trip_and_a_half_or_two() {
             world.run(world.now + millis(800));
             hand_off(&mut world, renews);
             let read = |world: &World| {
-                world.ends.iter().flat_map(|end| end.users.values()).map(|user| user.read).sum::<u64>()
+                world
+                    .ends
+                    .iter()
+                    .flat_map(|end| end.users.values())
+                    .map(|user| user.read)
+                    .sum::<u64>()
             };
             let (began, before) = (world.now, read(&world));
             while read(&world) == before {

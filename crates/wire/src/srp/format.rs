@@ -172,7 +172,9 @@ impl Segment {
             (3, limit) => Chunk::Credit { limit },
             (4, code) => Chunk::Reset { reason: reason(code)? },
             (5, 0) => Chunk::Finished,
-            (6, received) => Chunk::Continue(Continue::parse((received, end), rest)?),
+            (kind @ (6 | 7), received) => {
+                Chunk::Continue(Continue::parse((received, end), rest, kind == 7)?)
+            }
             _ => return None,
         };
         let is_whole = match chunk {
@@ -198,8 +200,10 @@ impl Segment {
             Chunk::Credit { .. } => 3 << 4,
             Chunk::Reset { .. } => 4 << 4,
             Chunk::Finished => 5 << 4,
-            Chunk::Continue(Continue { is_whole: false, .. }) => 6 << 4,
-            Chunk::Continue(Continue { is_whole: true, .. }) => END | 6 << 4,
+            Chunk::Continue(Continue { is_whole, ends, .. }) => {
+                let kind = if ends.is_some() { 7 } else { 6 };
+                kind << 4 | if is_whole { END } else { 0 }
+            }
         };
         Ok(kind | self.copy)
     }
@@ -233,16 +237,13 @@ impl Segment {
 }
 
 impl Continue {
-    fn parse((received, is_whole): (u32, bool), rest: &[u8]) -> Option<Continue> {
+    fn parse((received, is_whole): (u32, bool), rest: &[u8], has_ends: bool) -> Option<Continue> {
         let (limit, rest) = rest.split_first_chunk()?;
-        let version = match rest.len() {
-            0 => None,
-            12 => Some(4),
-            _ => Some(6),
-        };
-        let ends = match version {
-            Some(version) => Some(Ends::parse(version, rest)?),
-            None => None,
+        let version = if rest.len() == 12 { 4 } else { 6 };
+        let ends = match has_ends {
+            true => Some(Ends::parse(version, rest)?),
+            false if rest.is_empty() => None,
+            false => return None,
         };
         Some(Continue { received, limit: u32::from_be_bytes(*limit), is_whole, ends })
     }

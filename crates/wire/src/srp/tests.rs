@@ -105,7 +105,7 @@ fn each_chunk_has_these_bytes() {
     check(Chunk::Continue(has), 0xe2, word, &[5, 6, 7, 8], &[]);
     for (ends, rest) in [(ends, &rest[..]), (v6, &v6_rest)] {
         has.ends = Some(ends);
-        check(Chunk::Continue(has), 0xe2, word, &[&[5, 6, 7, 8], rest].concat(), &[]);
+        check(Chunk::Continue(has), 0xf2, word, &[&[5, 6, 7, 8], rest].concat(), &[]);
     }
 }
 

@@ -23,7 +23,10 @@ pub(super) enum Move {
     Resume(usize),
     /// The other end has moved to another station, or has not, and the opener makes the association anew, or
     /// resumes it.
-    Handoff { has_moved: bool, is_new: bool },
+    Handoff {
+        has_moved: bool,
+        is_new: bool,
+    },
     Abort(usize),
     Crash(usize),
 }

@@ -181,12 +181,10 @@ def _answer(runs: Runs, sends: str) -> Answer:
             f"Over {units.duration(rtt)} new data arrives after, in seconds, {times}; shares of"
             f" the limit with handoffs {shares}"
         )
-    case = runs.case(
-        handoff=NEW, sends=sends, rtt_s=RTTS_S[1], loss=0.0, spacing_s=SPACINGS_S[0]
-    )
+    case = runs.case(handoff=NEW, sends=sends, rtt_s=RTTS_S[1], loss=0.0, spacing_s=SPACINGS_S[0])
     return Answer(
-        "What does a new association cost or gain after a handoff, beside one that is restored, when"
-        f" {SENDERS[sends]}?",
+        "What does a new association cost or gain after a handoff, beside one that is restored,"
+        f" when {SENDERS[sends]}?",
         "§2.4",
         None,
         f"{'. '.join(parts)}.",
@@ -222,7 +220,8 @@ STUDY = Study(
         " stations, with SRP over the hop. The hop has 2 Mb/s and an MTU of 256 octets, and loses 0"
         " or 5 % of the packets in each direction; the wire never limits. Pauses of 0.2 s follow"
         " each other, between which the host is attached for 1 to 10 s, in turn to either station."
-        " SRP measures the rate of the hop, and buffers (`cache`) take 256 KiB. Both boxes have `handoff` as the case says.",
+        " SRP measures the rate of the hop, and buffers (`cache`) take 256 KiB. Both boxes have"
+        " `handoff` as the case says.",
         "The time is from the attachment until RCV.NXT of the receiver's TCP advances for the"
         " first time, the mean of all handoffs of a run after which that happened before the next"
         " one. The share is of what the hop could deliver of SRP while the host was attached. 5"

@@ -305,6 +305,10 @@ impl Association {
         let now = self.clock.local(now);
         self.is_suspended = false;
         (self.heard_at, self.timer, self.waiting_since) = (now, Time::NEVER, None);
+        if self.phase == Phase::Opening && !self.is_opener {
+            // It does not wait for a renewal any more.
+            self.phase = Phase::Open;
+        }
         match self.phase {
             Phase::Opening => self.open_due = now,
             Phase::Open => {

@@ -28,7 +28,6 @@ impl Association {
         }
         if self.phase == Phase::Opening && !self.is_opener {
             // It is not renewed.
-            self.phase = Phase::Open;
             self.resume(now);
         }
         let now = self.clock.local(now);

@@ -187,3 +187,19 @@ fn an_end_that_waits_for_a_renewal_goes_on_with_a_peer_that_resumes() {
     assert_eq!(world.association(1).token(), TOKEN);
     assert_whole(&world, 1);
 }
+
+/// Its owner has thought better of it.
+#[test]
+fn an_end_that_waits_for_a_renewal_goes_on_when_it_is_resumed() {
+    let mut world = world(0.0);
+    open(&mut world, 1, [1_000_000, 1_000_000]);
+    world.run(world.now + millis(400));
+    let now = world.local(1);
+    world.association(1).await_renewal(now);
+    world.association(1).suspend(now);
+    world.association(1).resume(now);
+    assert!(world.association(1).is_open());
+    world.settle(1);
+    world.run(world.now + millis(10_000));
+    assert_whole(&world, 1);
+}

@@ -112,13 +112,13 @@ def cells() -> list[Cell]:
 
 def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
     """What is delivered, and when data goes on after each handoff."""
-    settings = dict(scenario.overrides)
+    settings: dict[str, Any] = dict(scenario.overrides)
     spans: Any = settings["nodes.mobile.attached"]["at"]
     loss = settings["links"][0]["errors"]["packet"]
     receiver = settings["flows"][0]["to"]
     result, events = path.logged(scenario, seed, receiver)
     before = lab.run(scenario.set({"duration": f"{_COUNTED_S} s"}), seed=seed)
-    delivered, earlier = (of.rows["payload_bytes"].sum() for of in (result, before))
+    delivered, earlier = (sum(of.rows["payload_bytes"].to_list()) for of in (result, before))
     goodput = 8 * (delivered - earlier) / (_END_S - _COUNTED_S)
     arrivals = iter([event["t_s"] for event in events if event["event"] == "received"])
     at = next(arrivals, None)

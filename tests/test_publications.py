@@ -28,7 +28,7 @@ def test_every_study_is_listed_by_its_folder_under_its_own_name() -> None:
             found[study.name] = study
     listed = {of.id: of.load() for of in publications.experiments()}
     assert listed == found
-    assert len(listed) == 8 + 17 + 3 + 8 + 12 + 6 + 10
+    assert len(listed) == 8 + 17 + 3 + 8 + 12 + 6 + 11
 
 
 def test_every_publication_has_what_it_published_a_page_and_a_table_of_each_experiment() -> None:

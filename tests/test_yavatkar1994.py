@@ -30,6 +30,7 @@ from lasthop.publications.yavatkar1994 import (
     handoffs,
     hop,
     path,
+    restored,
     schemes,
     sensitivity,
     tables,
@@ -57,7 +58,7 @@ def _study(name: str) -> Study:
 
 def _few(study: Study) -> Study:
     """The cells that the pictures and the answers need, without the slowest."""
-    most = 0.0 if study.experiment == "handoffs" else 0.1
+    most = 0.0 if study.experiment in ("handoffs", "restored") else 0.1
     cells = [cell for cell in study.cells() if cell.case.get("loss", 0.0) <= most]
     return replace(study, cells=lambda: cells, most_seeds=0)
 
@@ -450,6 +451,43 @@ def test_a_handoff_ships_what_the_stations_hold(runs: Mapping[str, Runs]) -> Non
     assert large.value > 5 * small.value
     assert {case["sends"] for case in found} == set(path.SENDERS)
     assert all(cell.settings["nodes.station1.boxes"][0]["cache"] for cell in cost.cells())
+
+
+def test_a_new_association_costs_a_round_trip_where_its_opener_receives(
+    runs: Mapping[str, Runs],
+) -> None:
+    """The restored station asks what has arrived as soon as it has the state."""
+    found = runs["restored"]
+    for case in found.cases(handoff=restored.NEW):
+        new, old = (
+            found.mean(case.but(handoff=of), "resume_s") for of in (restored.NEW, restored.RESTORED)
+        )
+        assert new is not None
+        assert old is not None
+        # Over a short hop, a delayed ACK takes longer.
+        if case["rtt_s"] > 0.05:
+            expected = case["rtt_s"] if case["sends"] == path.FIXED else 0.0
+            assert new.value - old.value == pytest.approx(expected, abs=0.02), case
+
+
+def test_an_association_that_is_restored_delivers_more_than_a_new_one(
+    runs: Mapping[str, Runs],
+) -> None:
+    """It knows the rate of the hop: that of the next one is not far from it."""
+    found = runs["restored"]
+    for case in found.cases(handoff=restored.NEW, rtt_s=0.1):
+        new, old = (
+            found.mean(case.but(handoff=of), "share") for of in (restored.NEW, restored.RESTORED)
+        )
+        assert new is not None
+        assert old is not None
+        assert new.value < old.value <= 1.0, case
+
+
+def test_both_boxes_of_a_new_association_have_the_setting() -> None:
+    for cell in restored.cells():
+        boxes = [cell.settings[f"nodes.{node}.boxes"][0] for node in (path.MOBILE, *path.STATIONS)]
+        assert {box["handoff"] for box in boxes} == {cell.case["handoff"]}
 
 
 def test_where_the_fixed_host_sends_the_station_of_the_hop_has_bbr() -> None:

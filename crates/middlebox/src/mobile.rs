@@ -14,7 +14,7 @@ use connections::Connections;
 use core::net::IpAddr;
 use hop::Hop;
 use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
-use relay::{HopRate, Teardown};
+use relay::{Handoff, HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use tcp::Config;
@@ -44,6 +44,10 @@ base::settings! {
         /// When the end of a stream (FIN) is acknowledged to the application's TCP, if the hop's
         /// transport is SRP: at once (`"spoofed"`), or once the base station has acknowledged it.
         pub semantics: Teardown,
+        /// What becomes of the SRP association with the base station after a handoff: it is restored
+        /// (`"restored"`), or a new one carries its streams on (`"new"`). The boxes `station` should have the
+        /// same setting.
+        pub handoff: Handoff,
         /// What the base stations and mobile hosts of a network share: the keys that authenticate
         /// their messages follow from it.
         pub secret: String,
@@ -85,6 +89,7 @@ impl Default for Mobile {
             share: false,
             cache: Bytes(64 << 10),
             semantics: Teardown::default(),
+            handoff: Handoff::default(),
             secret: String::new(),
         }
     }
@@ -99,6 +104,10 @@ impl Settings for Mobile {
         let is_of_srp = self.share || self.rate != HopRate::Measured;
         match self.hop {
             HopTransport::Tcp if is_of_srp => Err("`rate` and `share` need `hop = \"srp\"`"),
+            HopTransport::Tcp if self.handoff == Handoff::New => Err(
+                "with `hop = \"tcp\"`, the connection over the hop ends in the host's own TCP, whose sequence \
+                 numbers cannot change: `handoff = \"new\"` needs `hop = \"srp\"`, or use `handoff = \"restored\"`",
+            ),
             _ => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use base::settings::{Bytes, Kind};
 use base::{Duration, Random, Time};
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
-use relay::{HopRate, Onward, Policy, Relays, Split, Teardown};
+use relay::{Handoff, HopRate, Onward, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
@@ -241,7 +241,7 @@ impl Middlebox for Gateway {
         match (event, self.peer) {
             (LinkEvent::Down { peer }, Some(own)) if peer == own => self.relays.suspend_srp(now),
             (LinkEvent::Up { peer }, Some(own)) if peer == own => {
-                self.relays.resume_srp(now, peer);
+                self.relays.resume_srp(now, peer, Handoff::Restored);
                 self.transmit(now, cx);
             }
             _ => {}

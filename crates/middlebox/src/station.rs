@@ -11,7 +11,7 @@ use base::settings::{Bytes, Kind, Span};
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, Context, FourTuple, Middlebox, Port, Verdict};
-use relay::{HopRate, Onward, Policy, Relays, Split, Teardown};
+use relay::{Handoff, HopRate, Onward, Policy, Relays, Split, Teardown};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -42,6 +42,10 @@ base::settings! {
         /// SRP shares the hop with other traffic: it has a congestion window (RFC 5681), and `rate` is an
         /// upper bound. Else the hop is taken as dedicated to it, and losses do not slow it down.
         pub share: bool,
+        /// What becomes of the SRP association with a mobile host when its connections are taken over: the
+        /// station restores it at once (`"restored"`), or sends nothing of it before the host does
+        /// (`"new"`). The host's setting decides whether it is a new one, and should be the same.
+        pub handoff: Handoff,
         /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
         /// What the base stations and mobile hosts of a network share: the keys that authenticate
@@ -60,6 +64,7 @@ impl Default for Station {
             mtu: 1500,
             rate: HopRate::default(),
             share: false,
+            handoff: Handoff::default(),
             connections: 65_536,
             secret: String::new(),
             restarts: Vec::new(),

@@ -6,11 +6,13 @@
 //! lies behind it ([`HopRate`]), they send over it at that rate, and its users have equal shares.
 
 mod half;
+mod handoff;
 mod hop;
 mod relay;
 mod relays;
 
 pub use half::Half;
+pub use handoff::Handoff;
 pub use hop::HopRate;
 pub use relay::{Next, Policy, Relay, Side, Teardown};
 pub use relays::{

@@ -110,6 +110,7 @@ fn of_srp(srp: &Srp) -> u64 {
         Pdu::Open(_) => (0, 2),
         Pdu::Opened(_) => (0, 3),
         Pdu::Reset { reason } => (*reason as u32, 4),
+        Pdu::Renew { first, .. } => (*first, 5),
     };
     mix(pair(srp.token, rest), KEYS[4]) ^ pair(number, srp.source_port.into())
 }

@@ -4,6 +4,7 @@ mod input;
 #[cfg(test)]
 mod model;
 mod output;
+mod renewal;
 mod slots;
 mod snapshot;
 mod timers;
@@ -63,6 +64,9 @@ pub struct Association {
     clock: Clock,
     config: Config,
     token: u32,
+    /// The first token, if it is another one: the association was renewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<u32>,
     /// We have opened it.
     is_opener: bool,
     phase: Phase,
@@ -114,6 +118,7 @@ impl Association {
         Association {
             clock: Clock::default(),
             token,
+            first: None,
             is_opener: false,
             phase: Phase::Opening,
             is_suspended: false,
@@ -153,6 +158,19 @@ impl Association {
     #[must_use]
     pub fn token(&self) -> u32 {
         self.token
+    }
+
+    /// The one that it began with. [`Association::renew`] takes the next ones in turn.
+    #[must_use]
+    pub fn first_token(&self) -> u32 {
+        self.first.unwrap_or(self.token)
+    }
+
+    /// Whether a token is the present one or an earlier one.
+    #[must_use]
+    pub fn has_had(&self, token: u32) -> bool {
+        let age = |token: u32| token.wrapping_sub(self.first_token());
+        age(token) <= age(self.token)
     }
 
     /// Whether both ends have opened it.
@@ -287,6 +305,10 @@ impl Association {
         let now = self.clock.local(now);
         self.is_suspended = false;
         (self.heard_at, self.timer, self.waiting_since) = (now, Time::NEVER, None);
+        if self.phase == Phase::Opening && !self.is_opener {
+            // It does not wait for a renewal any more.
+            self.phase = Phase::Open;
+        }
         match self.phase {
             Phase::Opening => self.open_due = now,
             Phase::Open => {

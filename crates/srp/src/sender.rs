@@ -21,6 +21,7 @@ pub(crate) enum Content {
     Credit,
     Reset,
     Finished,
+    Continue,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

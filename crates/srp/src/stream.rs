@@ -9,7 +9,7 @@ pub(crate) use send::SendHalf;
 use base::Events;
 use bitflags::bitflags;
 use serde::{Deserialize, Serialize};
-use wire::srp::{Ends, Reason};
+use wire::srp::{Continue, Ends, Reason};
 
 /// Names a stream within its association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +29,7 @@ bitflags! {
         const ACCEPT = 1 << 2;
         const FINISHED = 1 << 3;
         const CREDIT = 1 << 4;
+        const CONTINUE = 1 << 5;
     }
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,8 @@ bitflags! {
         const EVENTFUL = 1 << 12;
         /// It is over for the owner.
         const OVER = 1 << 13;
+        /// An earlier association carried it, and the peer has not said yet what it has of it.
+        const UNSETTLED = 1 << 14;
     }
 }
 
@@ -104,7 +107,7 @@ impl StreamState {
         if !self.control.is_empty() {
             return true;
         }
-        !self.flags.contains(Flags::RESET)
+        !self.flags.intersects(Flags::RESET | Flags::UNSETTLED)
             && self.flags.contains(Flags::OPENED)
             && self.send.has_segment()
     }
@@ -120,6 +123,56 @@ impl StreamState {
         // it then does not answer.
         let is_finished = self.flags.contains(Flags::FINISHED | Flags::CONFIRMED);
         is_quiet && (is_finished || self.flags.contains(Flags::RESET | Flags::PEER_RESET))
+    }
+
+    /// Another association carries it from now on. What of the control chunks that were under way has arrived is
+    /// not known: they are said again. Whoever does not know the stream has forgotten it, and ignores them.
+    ///
+    /// If its number is not `is_current`, another stream has taken it, because the peer has forgotten this one.
+    pub(crate) fn renew(&mut self, is_current: bool) {
+        let was_under_way = match self.outstanding_control {
+            0 => self.control,
+            _ => Control::all(),
+        };
+        (self.outstanding_control, self.segments_end) = (0, 0);
+        self.send.forget_sent();
+        let is_unknown_to_peer = self.flags & (Flags::OURS | Flags::OPENED) == Flags::OURS;
+        if is_unknown_to_peer && is_current {
+            return;
+        }
+        self.control = Control::empty();
+        let is_finished = self.flags.contains(Flags::FINISHED | Flags::PEER_CLOSED);
+        if !is_current || self.flags.contains(Flags::RESET) {
+            // It is not answered if all has arrived in both directions.
+            self.flags.set(Flags::CONFIRMED, is_finished);
+            self.control.set(Control::RESET, is_current && was_under_way.contains(Control::RESET));
+            return;
+        }
+        self.receive.forget_beyond();
+        if self.flags.contains(Flags::FINISHED) {
+            self.send.settle_all();
+        } else {
+            self.flags |= Flags::UNSETTLED;
+        }
+        let is_confirmed = self.flags.contains(Flags::CONFIRMED);
+        let (is_closed, is_accepted) =
+            (self.flags.contains(Flags::PEER_CLOSED), self.flags.contains(Flags::ACCEPTED));
+        let accepts = is_accepted && !self.flags.contains(Flags::OURS);
+        let is_open = !self.flags.contains(Flags::FINISHED | Flags::CONFIRMED);
+        self.control.set(Control::CONTINUE, is_open);
+        self.control.set(Control::FINISHED, is_closed && !is_confirmed);
+        self.control.set(Control::ACCEPT, accepts && was_under_way.contains(Control::ACCEPT));
+    }
+
+    /// What is here of it.
+    pub(crate) fn continuation(&mut self) -> Continue {
+        let is_known = self.flags.intersects(Flags::ACCEPTED | Flags::PEER_CLOSED);
+        Continue {
+            received: self.receive.next(),
+            limit: self.receive.tell_limit(),
+            is_whole: self.receive.is_whole(),
+            ends: self.ends.filter(|_| self.flags.contains(Flags::OURS) && !is_known),
+        }
     }
 
     /// Discards all that was to be sent and all that has arrived: the stream is reset.

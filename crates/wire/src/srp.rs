@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 /// |                             token                             |
 ///
 /// OPEN, OPENED:  0, segments; window (4 bytes), streams (2 bytes)
+/// RENEW:         the same, and the token of the first association (4 bytes)
 /// DATA:          end (1 bit), kind (3 bits), copy (4 bits); stream; segment (4 bytes), offset (4 bytes),
-///                and in an opening chunk the ends of the stream's connection, otherwise the data
+///                and in an opening chunk the ends of the stream's connection, in one that continues a stream
+///                the limit (4 bytes) and perhaps the ends, otherwise the data
 /// SACK:          length, probe; cumulative (4 bytes), latest (4 bytes), span, start, stream (2 bytes
 ///                each), probe is prompt (1 bit), prompt (1 bit), 0 (2 bits), copy (4 bits), 0 (1 byte),
 ///                limit (4 bytes), bitmap
@@ -43,7 +45,16 @@ pub struct Srp {
 pub enum Pdu {
     /// Opens an association.
     Open(Limits),
-    /// Answers [`Pdu::Open`].
+    /// Opens an association that takes the place of one between the same ends: its streams are continued
+    /// ([`Chunk::Continue`]). The token is that of the first association plus the number of times that it
+    /// was renewed; a later one supersedes all earlier ones.
+    Renew {
+        /// The token of the first association, which [`Pdu::Open`] has opened.
+        first: u32,
+        /// What the opener accepts.
+        limits: Limits,
+    },
+    /// Answers [`Pdu::Open`] and [`Pdu::Renew`].
     Opened(Limits),
     /// A numbered segment, which is retransmitted until it has arrived.
     Data(Segment),
@@ -114,6 +125,23 @@ pub enum Chunk {
     },
     /// All bytes of the stream have arrived, and its end.
     Finished,
+    /// What an end has of a stream that an earlier association carried.
+    Continue(Continue),
+}
+
+/// What the sender of [`Chunk::Continue`] has of a stream. The peer sends what follows, and nothing
+/// before it knows this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Continue {
+    /// Bytes of the stream that have arrived in order, modulo 2^32.
+    pub received: u32,
+    /// Bytes of the whole stream that may be sent, modulo 2^32.
+    pub limit: u32,
+    /// These are all bytes, and the end has arrived, too.
+    pub is_whole: bool,
+    /// The sender has opened the stream and does not know whether the peer has learned of it: if it has
+    /// not, this opens it.
+    pub ends: Option<Ends>,
 }
 
 /// The ends of the connection that a stream stands for.
@@ -212,7 +240,12 @@ impl Pdu {
     pub const fn len(&self) -> usize {
         match self {
             Pdu::Open(_) | Pdu::Opened(_) => Srp::COMMON + 6,
+            Pdu::Renew { .. } => Srp::COMMON + 10,
             Pdu::Data(Segment { chunk: Chunk::Open(ends), .. }) => Srp::DATA + ends.len(),
+            Pdu::Data(Segment { chunk: Chunk::Continue(it), .. }) => match it.ends {
+                Some(ends) => Srp::DATA + 4 + ends.len(),
+                None => Srp::DATA + 4,
+            },
             Pdu::Data(_) => Srp::DATA,
             Pdu::Sack(sack) => Srp::SACK + sack.length as usize,
             Pdu::Probe { .. } | Pdu::Reset { .. } => Srp::COMMON,

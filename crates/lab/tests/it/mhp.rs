@@ -308,3 +308,31 @@ fn settings_of_srp_are_refused_where_the_hop_has_tcp() {
         whole(&run(&with("srp")).rows[0]);
     }
 }
+
+#[test]
+fn a_new_association_needs_srp_on_the_hop() {
+    let text = stays("", "tcp", &flow("mobile", "server", 1.0));
+    let refusal =
+        error(&text.replace("hop = \"tcp\"", "hop = \"tcp\", handoff = \"new\"")).to_string();
+    assert!(refusal.contains("nodes.mobile.boxes.0"), "{refusal}");
+    for part in ["sequence numbers cannot change", "`handoff = \"restored\"`", "`hop = \"srp\"`"] {
+        assert!(refusal.contains(part), "{refusal}");
+    }
+}
+
+/// Both ways, and whichever of the boxes has the setting: the mobile host decides.
+#[test]
+fn a_stream_survives_a_handoff_with_a_new_association() {
+    let new = ", handoff = \"new\"";
+    for (from, to) in [("mobile", "server"), ("server", "mobile")] {
+        let restored = path(1.0, "srp", "", &flow(from, to, 1.0));
+        let at_host = restored.replace("hop = \"srp\"", &format!("hop = \"srp\"{new}"));
+        let at_both = at_host.replace("{ box = \"station\"", &format!("{{ box = \"station\"{new}"));
+        let seconds = [&restored, &at_host, &at_both].map(|text| {
+            let outcome = run(text);
+            whole(&outcome.rows[0]);
+            outcome.rows[0].completed_s.expect("it is whole")
+        });
+        assert_ne!(seconds[0], seconds[2], "{from}: another association takes another time");
+    }
+}

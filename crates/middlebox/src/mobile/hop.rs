@@ -7,7 +7,7 @@ use crate::station::srp_config;
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::{Context, Verdict};
-use relay::{Onward, Policy, Relays, Split};
+use relay::{Handoff, Onward, Policy, Relays, Split};
 use tcp::{Config, KeepAlive};
 use wire::{Body, Flags, Packet, Payload};
 
@@ -15,6 +15,7 @@ pub(super) struct Hop {
     own: [IpAddr; 2],
     relays: Relays,
     split: Split,
+    handoff: Handoff,
 }
 
 impl Hop {
@@ -31,7 +32,8 @@ impl Hop {
             ..tcp.clone()
         };
         let policy = Policy { capacity: Some(settings.cache.0), teardown: settings.semantics };
-        Hop { own, relays, split: Split { configs: [config.clone(), config], policy } }
+        let split = Split { configs: [config.clone(), config], policy };
+        Hop { own, relays, split, handoff: settings.handoff }
     }
 
     /// Processes a TCP segment of the host. One of a connection that is not split passes.
@@ -71,7 +73,7 @@ impl Hop {
             let local = self.own[usize::from(station.is_ipv6())];
             self.relays.connect_srp(now, local, station);
         }
-        self.relays.resume_srp(now, station);
+        self.relays.resume_srp(now, station, self.handoff);
     }
 
     /// The state of all connections is lost.

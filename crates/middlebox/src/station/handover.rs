@@ -110,7 +110,8 @@ impl BaseStation {
                 if self.registry.fetches(mobile) {
                     let own = self.own[usize::from(mobile.is_ipv6())];
                     for snapshot in associations {
-                        self.relays.adopt_association(now, own, snapshot);
+                        let from = (snapshot, self.settings.handoff);
+                        self.relays.adopt_association(now, own, from);
                     }
                     for snapshot in relays {
                         // One that cannot be adopted is lost; its ends are reset by their next segments.

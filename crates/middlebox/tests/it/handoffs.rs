@@ -12,7 +12,7 @@ use middlebox::{
     Station,
 };
 use proptest::prelude::*;
-use relay::{HopRate, Teardown};
+use relay::{Handoff, HopRate, Teardown};
 use sim::{LinkId, NodeId, Roaming, Topology, World};
 use std::sync::{Arc, Mutex};
 use tcp::{Config, Connection, Events, KeepAlive, State};
@@ -154,6 +154,8 @@ struct Case {
     /// What SRP is told of the hops to the base stations, and of those in the other direction.
     rates: [HopRate; 2],
     shares: [bool; 2],
+    /// What becomes of the association with SRP, as the mobile host and the base stations see it.
+    handoffs: [Handoff; 2],
     /// What becomes of control messages where they arrive, beside what the path does to all packets.
     control: Impairment,
 }
@@ -251,6 +253,7 @@ impl Case {
             semantics: self.semantics,
             rate: self.rates[1],
             share: self.shares[1],
+            handoff: self.handoffs[1],
             ..Station::default()
         };
         let boxes = stations.iter().enumerate().map(|(n, &node)| {
@@ -269,6 +272,7 @@ impl Case {
             hop: self.hop,
             rate: self.rates[0],
             share: self.shares[0],
+            handoff: self.handoffs[0],
             semantics: self.semantics,
             cache: Bytes(self.cache),
             ..Mobile::default()
@@ -445,12 +449,19 @@ fn case() -> impl Strategy<Value = Case> {
     let paths = (path(0.2, 50), path(0.1, 100));
     let transfers = prop::collection::vec(transfer(), 1..4);
     let hop = prop_oneof![Just(HopTransport::Tcp), Just(HopTransport::Srp)];
-    let srp = ([rate(), rate()], any::<[bool; 2]>());
+    // Both the same, as they should be, or not.
+    let handoffs = prop_oneof![
+        2 => Just([Handoff::Restored; 2]),
+        3 => Just([Handoff::New; 2]),
+        1 => Just([Handoff::Restored, Handoff::New]),
+        1 => Just([Handoff::New, Handoff::Restored]),
+    ];
+    let srp = ([rate(), rate()], any::<[bool; 2]>(), handoffs);
     let rest = (restarts, semantics, 2000..100_000_u64, (hop, srp, control()));
     (any::<u64>(), transfers, paths, stays(), rest).prop_map(
         |(seed, transfers, (wireless, wired), stays, (mut restarts, semantics, cache, rest))| {
             restarts.sort_unstable_by_key(|&(_, at)| at);
-            let (hop, (rates, shares), control) = rest;
+            let (hop, (rates, shares, handoffs), control) = rest;
             Case {
                 seed,
                 transfers,
@@ -463,6 +474,7 @@ fn case() -> impl Strategy<Value = Case> {
                 hop,
                 rates,
                 shares,
+                handoffs,
                 control,
             }
         },
@@ -533,6 +545,7 @@ fn a_connection_that_is_handed_over_replaces_one_that_is_being_opened() {
         hop: HopTransport::Srp,
         rates: [HopRate::Measured; 2],
         shares: [false; 2],
+        handoffs: [Handoff::Restored; 2],
         control: Impairment::default(),
     };
     let mut run = case.build();

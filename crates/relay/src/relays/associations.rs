@@ -5,7 +5,7 @@ mod peers;
 #[cfg(test)]
 mod tests;
 
-use crate::{Half, Side};
+use crate::{Half, Handoff, Side};
 use base::{Random, Time};
 use core::net::IpAddr;
 use ended::Ended;
@@ -19,7 +19,7 @@ use wire::{Body, Ip, Packet, Payload, Srp};
 /// Names a stream of an association of the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StreamName {
-    /// The association's token.
+    /// The association's first token.
     pub(super) token: u32,
     pub(super) id: StreamId,
 }
@@ -95,7 +95,8 @@ impl Associations {
     pub(super) fn handle(&mut self, now: Time, packet: &Packet, accepts: bool) {
         let Body::Srp(srp) = &packet.body else { return };
         let (local, remote) = (packet.ip.destination, packet.ip.source);
-        if !self.peers.contains(srp.token) {
+        let found = self.peers.find(srp);
+        if found.is_none() {
             let accepts = accepts && self.random.is_some() && !self.ended.contains(now, srp.token);
             let accepted = Association::accept(now, &self.config, srp).filter(|_| accepts);
             if let Some(association) = accepted {
@@ -106,8 +107,9 @@ impl Associations {
                 self.refusals.push((Ip::new(local, remote), refusal));
             }
         }
-        if self.peers.get(srp.token).is_some_and(|peer| peer.remote == remote)
-            && let Some(association) = self.get_mut(srp.token)
+        let token = found.unwrap_or(srp.token);
+        if self.peers.get(token).is_some_and(|peer| peer.remote == remote)
+            && let Some(association) = self.get_mut(token)
         {
             association.handle(now, srp, packet.payload);
         }
@@ -273,17 +275,22 @@ impl Associations {
         self.peers.remove(token);
     }
 
-    /// Continues an association of another box, from this address, with the settings of this one's hop. False if there is one with its token, or
-    /// if it is of another version.
-    pub(super) fn adopt(&mut self, now: Time, local: IpAddr, from: AssociationSnapshot) -> bool {
+    /// Continues an association of another box, from this address, with the settings of this one's hop. False
+    /// if there is one with its token, or if it is of another version.
+    pub(super) fn adopt(
+        &mut self,
+        now: Time,
+        local: IpAddr,
+        (from, handoff): (AssociationSnapshot, Handoff),
+    ) -> bool {
         let AssociationSnapshot { snapshot, remote } = from;
         let Ok(mut association) = Association::adopt(snapshot, now) else { return false };
-        let token = association.token();
+        let token = association.first_token();
         if self.peers.contains(token) {
             return false;
         }
         association.set_hop(&self.config);
-        association.resume(now);
+        handoff.take_over(now, &mut association);
         self.peers.insert(token, Peer::new(association, local, remote));
         true
     }

@@ -1,6 +1,7 @@
 //! Connections over SRP: associations with peers, and the streams that peers open.
 
 use super::{AssociationSnapshot, Relays, StreamName};
+use crate::Handoff;
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::FourTuple;
@@ -61,9 +62,9 @@ impl Relays {
     }
 
     /// The hop is there again; the peer of all associations has this address now.
-    pub fn resume_srp(&mut self, now: Time, remote: IpAddr) {
+    pub fn resume_srp(&mut self, now: Time, remote: IpAddr, handoff: Handoff) {
         self.halves.associations.redirect_all(remote);
-        self.halves.associations.for_all(|association| association.resume(now));
+        self.halves.associations.for_all(|association| handoff.resume(now, association));
         self.run(now);
     }
 
@@ -108,8 +109,8 @@ impl Relays {
         &mut self,
         now: Time,
         local: IpAddr,
-        snapshot: AssociationSnapshot,
+        (snapshot, handoff): (AssociationSnapshot, Handoff),
     ) -> bool {
-        self.halves.associations.adopt(now, local, snapshot)
+        self.halves.associations.adopt(now, local, (snapshot, handoff))
     }
 }

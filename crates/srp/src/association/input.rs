@@ -5,7 +5,7 @@ use crate::receiver::Arrival;
 use crate::sender::{Content, Record};
 use crate::stream::{Control, Flags, StreamState};
 use base::{Events, Time};
-use wire::srp::{Chunk, Limits, Pdu, Reason, Sack, Segment};
+use wire::srp::{Chunk, Continue, Ends, Limits, Pdu, Reason, Sack, Segment};
 use wire::{Payload, Srp};
 
 impl Association {
@@ -16,8 +16,19 @@ impl Association {
     /// Takes a PDU that has arrived, with its data. One of another association, or that contradicts what was
     /// told or sent, is ignored.
     pub fn handle(&mut self, now: Time, srp: &Srp, payload: Payload) {
-        if srp.token != self.token || self.phase == Phase::Closed {
+        if self.phase == Phase::Closed {
             return;
+        }
+        if let Pdu::Renew { first, limits } = srp.pdu {
+            let now = self.clock.local(now);
+            return self.on_renewal(now, srp.token, (first, limits));
+        }
+        if srp.token != self.token {
+            return;
+        }
+        if self.phase == Phase::Opening && !self.is_opener {
+            // It is not renewed.
+            self.resume(now);
         }
         let now = self.clock.local(now);
         let is_expected = match (self.phase, &srp.pdu) {
@@ -41,7 +52,7 @@ impl Association {
                 self.open_due = Time::NEVER;
                 self.on_limits(*limits);
             }
-            Pdu::Opened(_) => {}
+            Pdu::Opened(_) | Pdu::Renew { .. } => {}
             Pdu::Data(segment) => self.on_segment(now, segment, payload),
             Pdu::Sack(sack) => self.on_sack(now, sack),
             Pdu::Probe { number } => self.receiver.on_probe(now, *number),
@@ -58,7 +69,10 @@ impl Association {
         self.sender.set_limit(limits.segments);
         let ours: Vec<u32> = self.slots.iter().map(|(slot, _)| slot).collect();
         for slot in ours {
-            if let Some(stream) = self.slots.get_mut(slot) {
+            // One that an earlier association carried has a limit of its own.
+            if let Some(stream) = self.slots.get_mut(slot)
+                && !stream.flags.contains(Flags::OPENED)
+            {
                 stream.send.raise_limit(window);
             }
             self.slots.activate(slot);
@@ -124,7 +138,7 @@ impl Association {
                 return;
             }
         };
-        let Some(slot) = self.admit(segment, payload.len) else {
+        let Some(slot) = self.admit(number, segment, payload.len) else {
             self.statistics.ignored += 1;
             return;
         };
@@ -141,19 +155,29 @@ impl Association {
 
     /// Finds the stream of a segment. `None` if the segment is not to be received: its data is beyond the
     /// limit, or there are too many streams. `Some(None)` if it brings nothing.
-    fn admit(&mut self, segment: &Segment, len: u32) -> Option<Option<u32>> {
+    fn admit(&mut self, number: u64, segment: &Segment, len: u32) -> Option<Option<u32>> {
         let is_ours = segment.stream & 1 == u16::from(!self.is_opener);
-        let is_empty = len == 0 && matches!(segment.chunk, Chunk::Data { end: false, .. });
+        // Filler, or about a stream that is over.
+        let brings_nothing = match segment.chunk {
+            Chunk::Data { end, .. } => len == 0 && !end,
+            Chunk::Finished | Chunk::Continue(Continue { ends: None, .. }) => true,
+            _ => false,
+        };
+        let opens = matches!(
+            segment.chunk,
+            Chunk::Open(_) | Chunk::Continue(Continue { ends: Some(_), .. })
+        );
         let mut found = self.slots.find(segment.stream);
-        if let (Some(slot), Chunk::Open(_)) = (found, segment.chunk)
-            && self.slots.get(slot).is_some_and(has_all)
+        if let Some(slot) = found
+            && opens
+            && self.slots.get(slot).is_some_and(|stream| may_be_forgotten(stream, number))
         {
             self.slots.detach(slot);
             found = None;
         }
         let slot = match found {
             Some(slot) => slot,
-            None if is_ours || is_empty => return Some(None),
+            None if is_ours || brings_nothing => return Some(None),
             None => {
                 let most = u32::from(self.config.streams) + Association::SPARE_STREAMS;
                 if self.slots.theirs() >= most {
@@ -166,7 +190,7 @@ impl Association {
         if let Chunk::Data { offset, .. } = segment.chunk
             && let Some(stream) = self.slots.get(slot)
             && !stream.flags.contains(Flags::RESET)
-            && !is_empty
+            && !brings_nothing
         {
             stream.receive.place(offset, len)?;
         }
@@ -187,11 +211,9 @@ impl Association {
         let is_ours = stream.flags.contains(Flags::OURS);
         match chunk {
             Chunk::Open(ends) if !is_ours && !stream.flags.contains(Flags::OPENED) => {
-                stream.ends = Some(ends);
-                stream.flags |= Flags::OPENED;
-                let id = self.slots.id(slot);
-                self.slots.incoming.push_back(id);
+                self.on_opened(slot, ends);
             }
+            Chunk::Continue(has) => self.on_continue(slot, has),
             Chunk::Accept if is_ours && !stream.flags.contains(Flags::ACCEPTED) => {
                 stream.flags |= Flags::ACCEPTED;
                 self.slots.raise(slot, Events::CONNECTED);
@@ -201,7 +223,9 @@ impl Association {
                 stream.send.raise_limit(limit);
                 self.slots.activate(slot);
             }
-            Chunk::Finished if stream.send.is_whole() => {
+            Chunk::Finished
+                if stream.send.is_whole() && !stream.flags.contains(Flags::FINISHED) =>
+            {
                 stream.flags |= Flags::FINISHED;
                 self.slots.raise(slot, Events::FINISHED);
                 self.check_over(slot);
@@ -232,6 +256,16 @@ impl Association {
             // Repeated or contradictory.
             Chunk::Open(_) | Chunk::Accept | Chunk::Finished | Chunk::Data { .. } => {}
         }
+    }
+
+    /// The peer has opened a stream.
+    pub(super) fn on_opened(&mut self, slot: u32, ends: Ends) {
+        if let Some(stream) = self.slots.get_mut(slot) {
+            stream.ends = Some(ends);
+            stream.flags |= Flags::OPENED;
+        }
+        let id = self.slots.id(slot);
+        self.slots.incoming.push_back(id);
     }
 
     /// All data of the peer has arrived, and its end, which the owner does not hold.
@@ -266,11 +300,14 @@ impl Association {
     }
 }
 
-/// Whether no segment of the peer is missing in a stream of its own, not even the first.
-fn has_all(stream: &StreamState) -> bool {
-    let ends = Flags::PEER_CLOSED | Flags::PEER_RESET;
+/// Whether the peer may have forgotten a stream of its own before it sent the segment with this number: none of it
+/// is missing, not even the first, and the peer has all of ours.
+fn may_be_forgotten(stream: &StreamState, number: u64) -> bool {
     let is_opened = stream.flags & (Flags::OURS | Flags::OPENED) == Flags::OPENED;
-    is_opened && stream.flags.intersects(ends)
+    let is_finished = stream.flags.contains(Flags::PEER_CLOSED | Flags::FINISHED);
+    is_opened
+        && number >= stream.segments_end
+        && (is_finished || stream.flags.contains(Flags::PEER_RESET))
 }
 
 /// What the end of a stream or association for a reason means.

@@ -1,6 +1,6 @@
 //! A bounded model check of two ends, breadth-first over everything that a hop and the users of streams
 //! may do within a bound: PDUs arrive in any order, are lost and duplicated; deadlines pass early or late; a
-//! stream is reset, an end is suspended, an association is ended, or an end loses its memory.
+//! stream is reset, an end is suspended, an association is renewed or ended, or an end loses its memory.
 //!
 //! It drives associations themselves. Time stands still, so that states differ by what is known and not by
 //! when it was learnt: a deadline passes when the search chooses so. The hop is fast and of known rate.
@@ -25,6 +25,7 @@ const NONE: Budget = Budget {
     deadlines: 0,
     resets: 0,
     suspensions: 0,
+    renewals: 0,
     aborts: 0,
     crashes: 0,
 };
@@ -97,6 +98,25 @@ fn a_handoff_changes_no_outcome() {
     search("suspended", &Bound { budget: suspended, depth: 11, ..ONE });
 }
 
+#[test]
+fn an_association_that_is_made_anew_carries_its_streams_on() {
+    let renewed = Budget { renewals: 1, ..NONE };
+    search("renewed", &Bound { budget: renewed, depth: 9, ..ONE });
+    search("renewed, longer", &Bound { budget: renewed, depth: 7, ..LONG });
+    search("renewed, both", &Bound { budget: renewed, depth: 7, ..BOTH });
+    search("renewed, held ends", &Bound { budget: renewed, holds: true, depth: 8, ..ONE });
+    search("renewed while opening", &Bound { budget: renewed, depth: 9, ..OPENING });
+    let lost = Budget { losses: 1, deadlines: 1, ..renewed };
+    search("renewed, lost", &Bound { budget: lost, depth: 6, ..ONE });
+    let again = Budget { renewals: 2, ..NONE };
+    search("renewed twice", &Bound { budget: again, depth: 7, ..ONE });
+    let reset = Budget { resets: 1, ..renewed };
+    search("renewed, reset", &Bound { budget: reset, depth: 7, ..ONE });
+    search("renewed, refused", &Bound { budget: reset, refuses: true, depth: 7, ..ONE });
+    let crashed = Budget { crashes: 1, ..renewed };
+    search("renewed, crashed", &Bound { budget: crashed, depth: 6, ..ONE });
+}
+
 /// A late OPEN must not be in flight to the acceptor: one end of an association would then be older than the
 /// other. The owner sees to it, if it may restart: MHP's base stations have an incarnation.
 #[test]
@@ -122,6 +142,11 @@ fn the_same_within_larger_bounds() {
     search("reset", &Bound { budget: reset, depth: 12, ..ONE });
     let suspended = Budget { suspensions: 2, losses: 1, ..NONE };
     search("suspended", &Bound { budget: suspended, depth: 11, ..ONE });
+    let renewed = Budget { renewals: 2, losses: 1, duplicates: 1, ..NONE };
+    search("renewed", &Bound { budget: renewed, depth: 9, ..ONE });
+    search("renewed, both", &Bound { budget: renewed, depth: 9, ..BOTH });
+    let reset = Budget { renewals: 1, resets: 2, losses: 1, ..NONE };
+    search("renewed, reset", &Bound { budget: reset, depth: 9, ..ONE });
     let aborted = Budget { aborts: 1, losses: 1, deadlines: 1, ..NONE };
     search("aborted", &Bound { budget: aborted, depth: 13, ..OPENING });
     let crashed = Budget { crashes: 1, losses: 1, deadlines: 1, ..NONE };

@@ -29,7 +29,11 @@ impl Association {
             Phase::Opening if self.open_due > now => return None,
             Phase::Opening => {
                 self.on_open_sent(now);
-                return alone(Pdu::Open(self.own_limits()));
+                let limits = self.own_limits();
+                return alone(match self.first {
+                    Some(first) => Pdu::Renew { first, limits },
+                    None => Pdu::Open(limits),
+                });
             }
             Phase::Open => {}
         }
@@ -135,6 +139,7 @@ fn next_control(control: Control) -> Option<(Control, Content)> {
         (Control::OPEN, Content::Open),
         (Control::RESET, Content::Reset),
         (Control::ACCEPT, Content::Accept),
+        (Control::CONTINUE, Content::Continue),
         (Control::FINISHED, Content::Finished),
         (Control::CREDIT, Content::Credit),
     ];
@@ -155,6 +160,7 @@ fn chunk_of(stream: Option<&mut StreamState>, record: &Record) -> (Option<u16>, 
         (Content::Open, None) => empty,
         (Content::Accept, _) => Chunk::Accept,
         (Content::Finished, _) => Chunk::Finished,
+        (Content::Continue, _) => Chunk::Continue(stream.continuation()),
         (Content::Credit, _) => Chunk::Credit { limit: stream.receive.tell_limit() },
         (Content::Data, _) => {
             payload = stream.send.payload(record.offset, record.len);

@@ -164,6 +164,17 @@ impl ReceiveHalf {
         self.next - self.read
     }
 
+    /// Bytes that have arrived in order, modulo 2^32.
+    pub(crate) fn next(&self) -> u32 {
+        self.next as u32
+    }
+
+    /// Forgets what has arrived out of order: the peer will send it again.
+    pub(crate) fn forget_beyond(&mut self) {
+        self.beyond.clear();
+        self.end = self.end.filter(|&end| end == self.next);
+    }
+
     /// Whether all bytes have arrived, and the end.
     pub(crate) fn is_whole(&self) -> bool {
         self.end == Some(self.next)

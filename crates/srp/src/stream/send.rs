@@ -172,11 +172,35 @@ impl SendHalf {
             self.outstanding.pop();
         }
         self.acknowledged = self.outstanding.first().map_or(self.sent, |first| first.start);
+        self.release();
+    }
+
+    /// Forgets runs that are wholly acknowledged.
+    fn release(&mut self) {
         while self.front.end() <= self.acknowledged
             && let Some(next) = self.later.pop_front()
         {
             self.front = next;
         }
+    }
+
+    /// The segments that were sent do not count any more; [`SendHalf::settle`] follows.
+    pub(crate) fn forget_sent(&mut self) {
+        self.outstanding = Ring::new();
+    }
+
+    /// The peer has so many bytes, modulo 2^32, and perhaps the end: what follows is sent next.
+    pub(crate) fn settle(&mut self, received: u32, has_end: bool) {
+        let ahead = u64::from(received.wrapping_sub(self.acknowledged as u32));
+        self.sent = self.sent.min(self.acknowledged + ahead);
+        self.acknowledged = self.sent;
+        self.is_end_sent &= has_end && self.sent == self.written;
+        self.release();
+    }
+
+    /// The peer has all, and the end.
+    pub(crate) fn settle_all(&mut self) {
+        self.settle(self.sent as u32, true);
     }
 
     pub(crate) fn has_none_outstanding(&self) -> bool {

@@ -29,6 +29,10 @@ enum Action {
         millis: u64,
         one: Option<usize>,
     },
+    /// The opener makes the association anew, and the other end has moved and waits for that, or has not.
+    Renew {
+        has_moved: bool,
+    },
     /// The end moves to a machine whose clock is ahead by so many seconds.
     Move {
         end: usize,
@@ -50,6 +54,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (0u64..5000).prop_map(Action::Outage),
         1 => (0u64..90_000, prop::option::of(end()))
             .prop_map(|(millis, one)| Action::Handoff { millis, one }),
+        1 => any::<bool>().prop_map(|has_moved| Action::Renew { has_moved }),
         1 => (end(), 0u64..1_000_000).prop_map(|(end, ahead)| Action::Move { end, ahead }),
     ]
 }
@@ -187,6 +192,17 @@ fn act(world: &mut World, action: &Action, connection: u16) {
                 world.association(*end).resume(now);
                 world.settle(*end);
             }
+        }
+        Action::Renew { has_moved } => {
+            if has_moved && world.ends[1].association.is_some() {
+                act(world, &Action::Move { end: 1, ahead: 1000 }, connection);
+                let now = world.local(1);
+                world.association(1).await_renewal(now);
+                world.settle(1);
+            }
+            let now = world.local(0);
+            world.association(0).renew(now);
+            world.settle(0);
         }
         Action::Move { end, ahead } => {
             let now = world.local(end);

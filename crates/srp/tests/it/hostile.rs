@@ -6,7 +6,7 @@ use crate::world::{TOKEN, User, World};
 use base::{Duration, Events, Seed, Time};
 use proptest::prelude::*;
 use srp::{Association, Config, Ends, Reason};
-use wire::srp::{Chunk, Limits, Pdu, Sack, Segment};
+use wire::srp::{Chunk, Continue, Limits, Pdu, Sack, Segment};
 use wire::{Payload, Srp};
 
 fn number() -> impl Strategy<Value = u32> {
@@ -22,6 +22,10 @@ fn chunk() -> impl Strategy<Value = Chunk> {
     ];
     let address = std::net::IpAddr::from([10, 0, 0, 1]);
     let ends = Ends { client: address, server: address, client_port: 1, server_port: 2 };
+    let has = (number(), number(), any::<bool>(), prop::option::of(Just(ends)));
+    let has = has.prop_map(|(received, limit, is_whole, ends)| {
+        Chunk::Continue(Continue { received, limit, is_whole, ends })
+    });
     prop_oneof![
         4 => (number(), any::<bool>()).prop_map(|(offset, end)| Chunk::Data { offset, end }),
         2 => Just(Chunk::Open(ends)),
@@ -29,6 +33,7 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         1 => number().prop_map(|limit| Chunk::Credit { limit }),
         1 => reason.prop_map(|reason| Chunk::Reset { reason }),
         1 => Just(Chunk::Finished),
+        1 => has,
     ]
 }
 
@@ -123,7 +128,9 @@ proptest! {
 
     /// A peer that sends anything makes no end fail, and none holds more than it accepts.
     #[test]
-    fn an_end_survives_any_peer(pdus in prop::collection::vec((pdu(), 0u64..500), 1..300)) {
+    fn an_end_survives_any_peer(
+        pdus in prop::collection::vec((pdu(), 0u64..500, prop::option::weighted(0.05, 0u32..9)), 1..300),
+    ) {
         let config = Config { window: 5000, streams: 3, segments: 100, ..Config::default() };
         let mut now = Time::ZERO + Duration::from_secs(1);
         let limits = Limits { segments: 50, window: 4000, streams: 5 };
@@ -131,14 +138,19 @@ proptest! {
             Srp { source_port: 0, destination_port: 0, token: TOKEN, pdu: Pdu::Open(limits) };
         let mut end = Association::accept(now, &config, &open).unwrap();
         let mut id = None;
-        for ((pdu, len), pause) in pdus {
+        for ((pdu, len), pause, renewal) in pdus {
+            if let Some(renewal) = renewal {
+                let pdu = Pdu::Renew { first: TOKEN, limits };
+                let srp = Srp { source_port: 0, destination_port: 0, token: TOKEN + renewal, pdu };
+                end.handle(now, &srp, Payload::default());
+            }
             if id.is_none() && let Pdu::Data(Segment { chunk: Chunk::Open(ends), .. }) = pdu {
                 id = end.open(now, ends);
                 if let Some(mut stream) = id.and_then(|id| end.stream(id)) {
                     stream.write(1, 0, 100_000);
                 }
             }
-            let srp = Srp { source_port: 0, destination_port: 0, token: TOKEN, pdu };
+            let srp = Srp { source_port: 0, destination_port: 0, token: end.token(), pdu };
             end.handle(now, &srp, Payload { stream: 7, offset: 0, len });
             while let Some((id, _)) = end.poll_incoming() {
                 end.accept_stream(id);

@@ -5,4 +5,5 @@ mod exchange;
 mod goodput;
 mod hop;
 mod hostile;
+mod renewal;
 mod world;

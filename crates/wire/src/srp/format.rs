@@ -1,6 +1,6 @@
 //! The bytes of SRP's PDUs.
 
-use super::{Chunk, Ends, Limits, Pdu, Reason, Sack, Segment, Srp};
+use super::{Chunk, Continue, Ends, Limits, Pdu, Reason, Sack, Segment, Srp};
 use crate::checksum::{Sum, Tail};
 use crate::ip::{self, protocol, u16_at, u32_at};
 use crate::{EmitError, Header, Udp};
@@ -12,6 +12,7 @@ const DATA: u8 = 3;
 const SACK: u8 = 4;
 const PROBE: u8 = 5;
 const RESET: u8 = 6;
+const RENEW: u8 = 7;
 
 /// The last byte of the data ends the stream.
 const END: u8 = 1 << 7;
@@ -53,6 +54,11 @@ impl Srp {
                     OPEN => Pdu::Open(limits),
                     _ => Pdu::Opened(limits),
                 }
+            }
+            RENEW if by_type == 0 && rest.len() == 10 => {
+                let (window, streams) = (u32_at(rest, 0), u16_at(rest, 4));
+                let limits = Limits { segments: number, window, streams };
+                Pdu::Renew { first: u32_at(rest, 6), limits }
             }
             DATA => Pdu::Data(Segment::parse(by_type, number, rest)?),
             SACK => Pdu::Sack(Sack::parse(by_type, number, rest)?),
@@ -118,6 +124,7 @@ impl Srp {
         let (kind, by_type, number) = match &self.pdu {
             Pdu::Open(limits) => (OPEN, 0, limits.segments),
             Pdu::Opened(limits) => (OPENED, 0, limits.segments),
+            Pdu::Renew { limits, .. } => (RENEW, 0, limits.segments),
             Pdu::Data(segment) => (DATA, segment.first_byte()?, segment.stream),
             Pdu::Sack(sack) => (SACK, sack.checked_length()?, sack.probe),
             Pdu::Probe { number: 0 } => return Err(field("probe number but 0", 0, 0)),
@@ -128,15 +135,24 @@ impl Srp {
         out.extend_from_slice(&number.to_be_bytes());
         out.extend_from_slice(&self.token.to_be_bytes());
         match &self.pdu {
-            Pdu::Open(limits) | Pdu::Opened(limits) => {
-                out.extend_from_slice(&limits.window.to_be_bytes());
-                out.extend_from_slice(&limits.streams.to_be_bytes());
+            Pdu::Open(limits) | Pdu::Opened(limits) => limits.emit(out),
+            Pdu::Renew { first, limits } => {
+                limits.emit(out);
+                out.extend_from_slice(&first.to_be_bytes());
             }
             Pdu::Data(segment) => segment.emit(out)?,
             Pdu::Sack(sack) => sack.emit(out),
             Pdu::Probe { .. } | Pdu::Reset { .. } => {}
         }
         Ok(())
+    }
+}
+
+impl Limits {
+    /// Writes what is not in the common header.
+    fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.window.to_be_bytes());
+        out.extend_from_slice(&self.streams.to_be_bytes());
     }
 }
 
@@ -156,11 +172,16 @@ impl Segment {
             (3, limit) => Chunk::Credit { limit },
             (4, code) => Chunk::Reset { reason: reason(code)? },
             (5, 0) => Chunk::Finished,
+            (kind @ (6 | 7), received) => {
+                Chunk::Continue(Continue::parse((received, end), rest, kind == 7)?)
+            }
             _ => return None,
         };
         let is_whole = match chunk {
             Chunk::Data { .. } => true,
             Chunk::Open(ends) => !end && rest.len() == ends.len(),
+            // The end is its own, and its length is checked.
+            Chunk::Continue(_) => true,
             _ => !end && rest.is_empty(),
         };
         (copy > 0 && is_whole).then_some(Segment { number, copy, stream, chunk })
@@ -179,6 +200,10 @@ impl Segment {
             Chunk::Credit { .. } => 3 << 4,
             Chunk::Reset { .. } => 4 << 4,
             Chunk::Finished => 5 << 4,
+            Chunk::Continue(Continue { is_whole, ends, .. }) => {
+                let kind = if ends.is_some() { 7 } else { 6 };
+                kind << 4 | if is_whole { END } else { 0 }
+            }
         };
         Ok(kind | self.copy)
     }
@@ -193,6 +218,7 @@ impl Segment {
                     6
                 }
             }
+            Chunk::Continue(it) => it.received,
             Chunk::Credit { limit } => limit,
             Chunk::Reset { reason } => reason as u32,
             Chunk::Accept | Chunk::Finished => 0,
@@ -201,8 +227,25 @@ impl Segment {
         out.extend_from_slice(&word.to_be_bytes());
         match self.chunk {
             Chunk::Open(ends) => ends.emit(out),
+            Chunk::Continue(Continue { limit, ends, .. }) => {
+                out.extend_from_slice(&limit.to_be_bytes());
+                ends.map_or(Ok(()), |ends| ends.emit(out))
+            }
             _ => Ok(()),
         }
+    }
+}
+
+impl Continue {
+    fn parse((received, is_whole): (u32, bool), rest: &[u8], has_ends: bool) -> Option<Continue> {
+        let (limit, rest) = rest.split_first_chunk()?;
+        let version = if rest.len() == 12 { 4 } else { 6 };
+        let ends = match has_ends {
+            true => Some(Ends::parse(version, rest)?),
+            false if rest.is_empty() => None,
+            false => return None,
+        };
+        Some(Continue { received, limit: u32::from_be_bytes(*limit), is_whole, ends })
     }
 }
 

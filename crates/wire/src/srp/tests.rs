@@ -57,6 +57,9 @@ fn each_message_has_these_bytes() {
     let mut opened = open;
     opened[0] = 0x12;
     assert_eq!(bytes(Pdu::Opened(limits), &[]), opened);
+    let mut renew = [&open[..], &[9, 10, 11, 12]].concat();
+    renew[0] = 0x17;
+    assert_eq!(bytes(Pdu::Renew { first: 0x090a_0b0c, limits }, &[]), renew);
     assert_eq!(bytes(Pdu::Probe { number: 258 }, &[]), [0x15, 0, 1, 2, 10, 11, 12, 13]);
     let reset = Pdu::Reset { reason: Reason::Unknown };
     assert_eq!(bytes(reset, &[]), [0x16, 4, 0, 0, 10, 11, 12, 13]);
@@ -93,8 +96,17 @@ fn each_chunk_has_these_bytes() {
     let client = IpAddr::from([0x0102, 0, 0, 0, 0, 0, 0, 3]);
     let v6 = Ends { client, server: client, ..ends };
     let address = [1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
-    let rest = [&address[..], &address, &[9, 10, 11, 12]].concat();
-    check(Chunk::Open(v6), 0x12, [0, 0, 0, 6], &rest, &[]);
+    let v6_rest = [&address[..], &address, &[9, 10, 11, 12]].concat();
+    check(Chunk::Open(v6), 0x12, [0, 0, 0, 6], &v6_rest, &[]);
+    let mut has = Continue { received: offset, limit: 0x0506_0708, is_whole: false, ends: None };
+    let word = offset.to_be_bytes();
+    check(Chunk::Continue(has), 0x62, word, &[5, 6, 7, 8], &[]);
+    has.is_whole = true;
+    check(Chunk::Continue(has), 0xe2, word, &[5, 6, 7, 8], &[]);
+    for (ends, rest) in [(ends, &rest[..]), (v6, &v6_rest)] {
+        has.ends = Some(ends);
+        check(Chunk::Continue(has), 0xf2, word, &[&[5, 6, 7, 8], rest].concat(), &[]);
+    }
 }
 
 /// What a datagram to these ports with this payload is.
@@ -114,6 +126,9 @@ fn read(ports: [u16; 2], payload: &[u8]) -> Body {
 
 #[test]
 fn a_datagram_of_another_port_version_length_or_type_is_somebody_elses() {
+    let (client, server) = (IpAddr::from([1, 2, 3, 4]), IpAddr::from([5, 6, 7, 8]));
+    let ends = Ends { client, server, client_port: 1, server_port: 2 };
+    let has = Continue { received: 1, limit: 2, is_whole: false, ends: None };
     let mut every = vec![
         bytes(Pdu::Open(Limits { segments: 1, window: 2, streams: 3 }), &[]),
         bytes(Pdu::Probe { number: 1 }, &[]),
@@ -121,12 +136,15 @@ fn a_datagram_of_another_port_version_length_or_type_is_somebody_elses() {
         bytes(Pdu::Sack(sack()), &[]),
         bytes(segment(Chunk::Accept), &[]),
         bytes(segment(Chunk::Credit { limit: 1 }), &[]),
+        bytes(Pdu::Renew { first: 1, limits: Limits { segments: 1, window: 2, streams: 3 } }, &[]),
+        bytes(segment(Chunk::Continue(has)), &[]),
+        bytes(segment(Chunk::Continue(Continue { ends: Some(ends), ..has })), &[]),
     ];
     for pdu in &every {
         let is_srp = |ports, bytes: &[u8]| matches!(read(ports, bytes), Body::Srp(_));
         assert!(is_srp([1, Srp::PORT], pdu) && is_srp([Srp::PORT, 1], pdu));
         assert!(!is_srp([1, Srp::PORT - 1], pdu), "another port");
-        for first in [0, pdu[0] & 0xf, 0x20 | pdu[0] & 0xf, 0x10, 0x17, 0x1f] {
+        for first in [0, pdu[0] & 0xf, 0x20 | pdu[0] & 0xf, 0x10, 0x18, 0x1f] {
             let other = [&[first], &pdu[1..]].concat();
             assert!(!is_srp([1, Srp::PORT], &other), "first byte {first:#x}");
         }

@@ -1,7 +1,8 @@
 """yavatkar1994: TCP over a wireless hop with handoffs, and connections split at the base station.
 
 Tables 1 to 3, several handoffs in a row, what a handoff costs and what the fixed host notices of
-it, what the publication leaves open, and SRP beside a TCP flow.
+it, what a new association over the hop changes, what the publication leaves open, and SRP beside a
+TCP flow.
 """
 
 from lasthop.publications.yavatkar1994.schemes import ENABLED, MTCP, SRP
@@ -12,6 +13,7 @@ EXPERIMENTS = (
     "handoffs",
     "fixed",
     "cost",
+    "restored",
     "sensitivity",
     "today",
     "hop",

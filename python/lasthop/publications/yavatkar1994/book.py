@@ -14,6 +14,7 @@ from lasthop.publications.yavatkar1994 import (
     handoffs,
     hop,
     path,
+    restored,
     schemes,
     sensitivity,
 )
@@ -113,6 +114,20 @@ def _cost(sends: str, more: Mapping[str, Table] | None = None) -> Table:
     return Table("delay_s", "between stations", {}, columns, units.duration, more=more or {})
 
 
+def _restored(sends: str, loss: float, more: Mapping[str, Table] | None = None) -> Table:
+    columns = [
+        Column(
+            f"{words}, {units.duration(rtt)}, {handoff}",
+            metric,
+            {"handoff": handoff, "sends": sends, "rtt_s": rtt, "loss": loss},
+        )
+        for metric, words in (("share", "share"), ("resume_s", "new data after, s"))
+        for rtt in restored.RTTS_S
+        for handoff in restored.HANDOFFS
+    ]
+    return Table("spacing_s", "apart", {}, columns, _seconds, more=more or {})
+
+
 def _hop(errors: str, more: Mapping[str, Table] | None = None) -> Table:
     columns = [
         Column(
@@ -158,6 +173,14 @@ _ALL: Mapping[str, Shown] = {
     ),
     "fixed": _fixed(path.FIXED, {"receives": _fixed(path.MOBILE)}),
     "cost": _cost(path.MOBILE, {"receives": _cost(path.FIXED)}),
+    "restored": _restored(
+        path.FIXED,
+        0.0,
+        {
+            "lossy": _restored(path.FIXED, 0.05),
+            "sends": _restored(path.MOBILE, 0.0),
+        },
+    ),
     "today": _today(path.MOBILE, {"receives": _today(path.FIXED)}),
     "hop": _hop(hop.UNIFORM, {"bursty": _hop(hop.BURSTY)}),
     "beside": _BESIDE,

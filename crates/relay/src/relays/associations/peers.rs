@@ -6,6 +6,8 @@ use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use srp::{Association, StreamId};
 use std::collections::{BTreeMap, BTreeSet};
+use wire::Srp;
+use wire::srp::Pdu;
 
 /// An association, with what is known of its peer.
 pub(super) struct Peer {
@@ -24,7 +26,7 @@ impl Peer {
     }
 }
 
-/// Associations by token.
+/// Associations by their first tokens.
 ///
 /// Each that is not among those that were used has its deadline in a schedule, so that a box with ten thousand
 /// asks only those to which something has happened.
@@ -46,6 +48,20 @@ pub(super) struct Peers {
 impl Peers {
     pub(super) fn contains(&self, token: u32) -> bool {
         self.places.contains_key(&token)
+    }
+
+    /// The association that a PDU is of, or of which it would renew: by its present token or an earlier one. As
+    /// these follow each other, and associations begin with random ones, the next lower first token is its own.
+    pub(super) fn find(&self, srp: &Srp) -> Option<u32> {
+        if let Pdu::Renew { first, .. } = srp.pdu {
+            return Some(first).filter(|&first| self.contains(first));
+        }
+        if self.contains(srp.token) {
+            return Some(srp.token);
+        }
+        let lower = self.places.range(..srp.token).next_back();
+        let (&first, _) = lower.or_else(|| self.places.last_key_value())?;
+        self.get(first)?.association.has_had(srp.token).then_some(first)
     }
 
     pub(super) fn get(&self, token: u32) -> Option<&Peer> {
@@ -125,7 +141,7 @@ impl Peers {
             {
                 schedule.set(place, Time::NEVER);
                 if let Some(peer) = self.peers.get(place as usize).and_then(Option::as_ref) {
-                    let token = peer.association.token();
+                    let token = peer.association.first_token();
                     mark(&mut self.peers, (&mut self.used, token), place);
                 }
             }

@@ -147,11 +147,60 @@ fn an_association_that_is_adopted_has_the_rate_and_the_segments_of_the_new_hop()
         let snapshot = old.snapshot(at(5), 7).expect("it is there");
         let mut new = Associations::default();
         new.enable(config.clone(), Seed(2).stream("new"));
-        assert!(new.adopt(at(9), BOX, snapshot));
+        assert!(new.adopt(at(9), BOX, (snapshot, Handoff::Restored)));
         let association = new.get_mut(7).expect("it is there");
         assert_eq!(association.rate(), config.rate, "{name}");
         let ends = Ends { client: BOX, server: BOX, client_port: 1, server_port: 2 };
         let id = association.open(at(9), ends).expect("there is room");
         assert_eq!(association.stream(id).expect("it is there").segment_size(), 200, "{name}");
+    }
+}
+
+#[test]
+fn pdus_of_an_association_that_was_renewed_find_it_and_earlier_ones_are_ignored() {
+    let limits = Limits { segments: 100, window: 100_000, streams: 10 };
+    // Of the peer that has opened association 5.
+    let of_peer = |token, what| Packet { ip: pdu(5, OPEN).ip, ..pdu(token, what) };
+    let mut associations = with(6);
+    let mut answers = |token, what| {
+        let mut outlet = sent();
+        associations.handle(at(100), &of_peer(token, what), true);
+        associations.transmit(at(100), &mut outlet);
+        let Body::Srp(srp) = outlet.packet.body else { return None };
+        Some((srp.token, srp.pdu))
+    };
+    let probe = Pdu::Probe { number: 1 };
+    let renew = |first| Pdu::Renew { first, limits };
+    assert!(matches!(answers(7, renew(5)), Some((7, Pdu::Opened(_)))));
+    assert!(matches!(answers(7, probe), Some((7, Pdu::Sack(_)))));
+    for earlier in [5, 6] {
+        assert_eq!(answers(earlier, probe), None);
+        assert_eq!(answers(earlier, renew(5)), None);
+    }
+    // Again, as the answer may be lost.
+    assert!(matches!(answers(7, renew(5)), Some((7, Pdu::Opened(_)))));
+    let refused = Pdu::Reset { reason: Reason::Unknown };
+    assert_eq!(answers(8, probe), Some((8, refused)));
+    assert_eq!(answers(21, renew(20)), Some((21, refused)));
+}
+
+/// Tokens are counted on from the largest number to 0.
+#[test]
+fn the_tokens_of_an_association_wrap_around() {
+    let limits = Limits { segments: 100, window: 100_000, streams: 10 };
+    let mut associations = with(0);
+    let of_peer = |token, what| {
+        let (source_port, destination_port) = (Srp::PORT, Srp::PORT);
+        let srp = Srp { source_port, destination_port, token, pdu: what };
+        Packet { body: Body::Srp(srp), ..pdu(5, what) }
+    };
+    associations.handle(at(1), &of_peer(u32::MAX, OPEN), true);
+    associations.handle(at(2), &of_peer(1, Pdu::Renew { first: u32::MAX, limits }), true);
+    associations.transmit(at(2), &mut sent());
+    for (token, answers) in [(u32::MAX, 0), (0, 0), (1, 1)] {
+        let mut outlet = sent();
+        associations.handle(at(3), &of_peer(token, Pdu::Probe { number: 1 }), true);
+        associations.transmit(at(3), &mut outlet);
+        assert_eq!(outlet.count, answers, "{token}");
     }
 }

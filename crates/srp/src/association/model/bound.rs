@@ -31,6 +31,8 @@ pub(super) struct Budget {
     /// Streams that are reset by a user.
     pub(super) resets: u8,
     pub(super) suspensions: u8,
+    /// Handoffs after which the association is renewed, with or without another station at the other end.
+    pub(super) renewals: u8,
     /// Associations that are ended.
     pub(super) aborts: u8,
     /// Ends that lose their memory.

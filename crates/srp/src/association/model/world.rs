@@ -21,6 +21,12 @@ pub(super) enum Move {
     Reset(usize, usize),
     Suspend(usize),
     Resume(usize),
+    /// The other end has moved to another station, or has not, and the opener makes the association anew, or
+    /// resumes it.
+    Handoff {
+        has_moved: bool,
+        is_new: bool,
+    },
     Abort(usize),
     Crash(usize),
 }
@@ -162,6 +168,11 @@ impl World {
                 moves.push(Move::Lose(n));
             }
         }
+        let opener = self.ends[0].association.as_ref();
+        if self.budget.renewals > 0 && opener.is_some_and(|it| !it.is_closed()) {
+            let all = [(false, true), (true, true), (true, false)];
+            moves.extend(all.map(|(has_moved, is_new)| Move::Handoff { has_moved, is_new }));
+        }
         for (n, end) in self.ends.iter().enumerate() {
             let Some(association) = &end.association else { continue };
             if self.budget.crashes > 0 {
@@ -241,6 +252,21 @@ impl World {
                 self.association(end)?.resume(NOW);
                 return self.settle(end);
             }
+            Move::Handoff { has_moved, is_new } => {
+                self.budget.renewals -= 1;
+                if has_moved && let Some(association) = self.ends[1].association.take() {
+                    let adopted = Association::adopt(association.snapshot(NOW), NOW);
+                    let mut adopted = adopted.map_err(|error| error.to_string())?;
+                    adopted.await_renewal(NOW);
+                    self.ends[1].association = Some(adopted);
+                    self.settle(1)?;
+                }
+                match is_new {
+                    true => self.association(0)?.renew(NOW),
+                    false => self.association(0)?.resume(NOW),
+                }
+                return self.settle(0);
+            }
             Move::Abort(end) => {
                 self.budget.aborts -= 1;
                 self.association(end)?.abort();
@@ -279,7 +305,7 @@ impl World {
         if self.checks && matches!(srp.pdu, Pdu::Sack(_)) {
             let (before, sent) = (self.fingerprint(), self.flying.len());
             let reset = Pdu::Reset { reason: Reason::Aborted };
-            let other = Srp { token: TOKEN + 1, pdu: reset, ..srp };
+            let other = Srp { token: TOKEN - 1, pdu: reset, ..srp };
             for srp in [srp, other] {
                 self.association(to)?.handle(NOW, &srp, payload);
                 self.settle(to)?;

@@ -4,7 +4,7 @@ pub(crate) mod corpus;
 
 use proptest::prelude::*;
 use std::net::IpAddr;
-use wire::srp::{self, Chunk, Ends, Limits, Pdu, Reason, Sack};
+use wire::srp::{self, Chunk, Continue, Ends, Limits, Pdu, Reason, Sack};
 use wire::{
     Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding, Esp,
     EspNotice, Flags, Icmp, Ip, LocalStatus, Mobility, MobilityMessage, Options, Outcome, Packet,
@@ -295,6 +295,10 @@ fn srp() -> impl Strategy<Value = Srp> {
             },
         )
     });
+    let has = (any::<(u32, u32, bool)>(), prop::option::of(ends.clone()));
+    let has = has.prop_map(|((received, limit, is_whole), ends)| {
+        Chunk::Continue(Continue { received, limit, is_whole, ends })
+    });
     let chunk = prop_oneof![
         any::<(u32, bool)>().prop_map(|(offset, end)| Chunk::Data { offset, end }),
         ends.prop_map(Chunk::Open),
@@ -302,6 +306,7 @@ fn srp() -> impl Strategy<Value = Srp> {
         any::<u32>().prop_map(|limit| Chunk::Credit { limit }),
         reason.clone().prop_map(|reason| Chunk::Reset { reason }),
         Just(Chunk::Finished),
+        has,
     ];
     let data = (any::<(u32, u16)>(), 1..=srp::Segment::MOST_COPIES, chunk).prop_map(
         |((number, stream), copy, chunk)| Pdu::Data(srp::Segment { number, copy, stream, chunk }),
@@ -334,7 +339,8 @@ fn srp() -> impl Strategy<Value = Srp> {
     });
     let pdu = prop_oneof![
         1 => limits.clone().prop_map(Pdu::Open),
-        1 => limits.prop_map(Pdu::Opened),
+        1 => limits.clone().prop_map(Pdu::Opened),
+        1 => (any::<u32>(), limits).prop_map(|(first, limits)| Pdu::Renew { first, limits }),
         3 => data,
         2 => sack,
         1 => (1..=u16::MAX).prop_map(|number| Pdu::Probe { number }),

@@ -2,6 +2,7 @@
 
 use crate::common::{CLEAN, FAR, Folder, GATEWAY, INTERFACES, World, alone, content, exchange};
 use gateway::Daemon;
+use live::Clock;
 use scenario::IpVersion;
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -9,7 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A long hop that loses packets.
 const LOSSY: &str =
@@ -242,7 +243,8 @@ fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
         const BYTES: usize = 20_000_000;
         let mut copy = server.try_clone().unwrap();
         let sending = thread::spawn(move || copy.write_all(&content(2, BYTES)).unwrap());
-        let mut longest = [Duration::ZERO; 2];
+        let clock = Clock::start();
+        let mut longest = [base::Duration::ZERO; 2];
         let mut got = Vec::new();
         let mut buffer = vec![0; 1 << 16];
         for (index, node) in [GATEWAY, FAR].into_iter().enumerate() {
@@ -256,10 +258,10 @@ fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
             let upgrading = world.at(node, || command.stderr(Stdio::piped()).spawn()).unwrap();
             let until = got.len() + BYTES / 5;
             while got.len() < until {
-                let began = Instant::now();
+                let began = clock.now();
                 let len = user.read(&mut buffer).unwrap();
                 assert!(len > 0);
-                longest[index] = longest[index].max(began.elapsed());
+                longest[index] = longest[index].max(clock.now().since(began));
                 got.extend_from_slice(&buffer[..len]);
             }
             let upgraded = upgrading.wait_with_output().unwrap();
@@ -275,7 +277,7 @@ fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
         let mut byte = [0];
         server.read_exact(&mut byte).unwrap();
         assert_eq!(byte, [7]);
-        assert!(longest.iter().all(|pause| *pause < Duration::from_secs(3)), "{longest:?}");
+        assert!(longest.iter().all(|pause| *pause < base::Duration::from_secs(3)), "{longest:?}");
         drop((near, far));
     });
 }

@@ -2,6 +2,7 @@
 
 use super::carried::Life;
 use super::{AssociationSnapshot, RelaySnapshot, Relays};
+use crate::Handoff;
 use base::{Duration, Time};
 use core::net::IpAddr;
 use host::FourTuple;
@@ -81,7 +82,7 @@ impl Relays {
         let Handover { is_draining, associations, connections } = handover;
         self.is_draining = is_draining;
         for (local, snapshot) in associations {
-            self.adopt_association(now, local, snapshot);
+            self.adopt_association(now, local, (snapshot, Handoff::Restored));
         }
         for (snapshot, account) in connections {
             let client = snapshot.client();

@@ -8,7 +8,7 @@ use crate::network::Network;
 use crate::peer::{self, PeerError, Way};
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
-use crate::{Observation, doctor};
+use crate::{Observation, doctor, secret};
 use base::Seed;
 use host::Middlebox as _;
 use live::inline::{Captures, Counts, Inline, Running, Side};
@@ -18,7 +18,7 @@ use scenario::{Gateway, Peer, Work};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tcp::Config;
@@ -53,9 +53,9 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// The journal cannot be used.
-    #[error("the journal {path}: {source}")]
-    Journal {
+    /// A file for the next gateway cannot be used.
+    #[error("{path}: {source}")]
+    State {
         /// The file.
         path: String,
         /// The cause.
@@ -103,26 +103,30 @@ impl Daemon {
         Daemon::start_after(gateway, None, None)
     }
 
-    /// Starts a gateway that goes on with the connections of another version of the program, and resets those that
-    /// one before it has left in the journal, and that are in its own journal while it carries them.
+    /// Starts a gateway that goes on with the connections of another version of the program, and with what one that
+    /// was killed has left in its files.
     ///
     /// # Errors
-    /// As [`Daemon::start`], and if there can be no such journal.
+    /// As [`Daemon::start`], and if there can be no such files.
     pub fn start_after(
         gateway: &Gateway,
         before: Option<Before>,
-        journal: Option<&Path>,
+        state: Option<&StateFiles>,
     ) -> Result<Daemon, Error> {
         if before.is_none() {
             doctor::admit(gateway)?;
         }
-        let (mtu, seed) = (largest_mtu(gateway)?, Seed(getrandom::u64()?));
-        let clock = before.as_ref().map_or_else(Clock::start, |before| before.clock);
+        let mtu = largest_mtu(gateway)?;
+        let (seed, journal) = match state {
+            None => (Seed(getrandom::u64()?), None),
+            Some(state) => (state.secret()?, Some(state.journal()?)),
+        };
+        // What a program goes on with has the times of the one before.
+        let clock = Clock::of_machine();
         let paused_at = before.as_ref().map(|before| before.paused_at);
         let mut way = None;
         let unwritten = Arc::default();
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
-        let journal = journal.map(open_journal).transpose()?;
         let mut kind = match &gateway.work {
             Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
             Work::Pair(pair, peer) => {
@@ -166,12 +170,12 @@ impl Daemon {
     /// Executes a program with the arguments of this one, which goes on with all connections. It returns only if
     /// that is not possible; those whose servers had not answered yet are reset then, and nothing else has changed.
     pub fn hand_over(&self, program: &Path) -> Error {
-        let (clock, path) = (self.clock, program.to_owned());
+        let path = program.to_owned();
         let executed =
             self.plane.call(|now, plane, _| plane.relays().reset_half_open(now)).and_then(|()| {
                 self.plane.pause(move |moment| {
                     moment.middlebox.flush_records();
-                    handover::execute(moment, clock, &path)
+                    handover::execute(moment, &path)
                 })
             });
         match executed {
@@ -292,9 +296,32 @@ impl Daemon {
     }
 }
 
-fn open_journal(path: &Path) -> Result<Journal, Error> {
-    let failed = |source| Error::Journal { path: path.display().to_string(), source };
-    Journal::open(path).map_err(failed)
+/// The files in which a gateway keeps what the next one needs.
+pub struct StateFiles {
+    journal: PathBuf,
+    secret: PathBuf,
+}
+
+impl StateFiles {
+    /// Those beside a control socket.
+    #[must_use]
+    pub fn beside(socket: &Path) -> StateFiles {
+        let [journal, secret] = ["journal", "secret"].map(|end| socket.with_extension(end));
+        StateFiles { journal, secret }
+    }
+
+    fn journal(&self) -> Result<Journal, Error> {
+        Journal::open(&self.journal).map_err(failed(&self.journal))
+    }
+
+    fn secret(&self) -> Result<Seed, Error> {
+        secret::of_file(&self.secret).map_err(failed(&self.secret))
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.display().to_string();
+    move |source| Error::State { path, source }
 }
 
 /// The records, if there are to be any.

@@ -4,9 +4,9 @@
 use crate::network::DEVICES;
 use crate::plane::Plane;
 use base::Time;
+use live::Tun;
 use live::inherit::{inherited, pass_on};
 use live::inline::Moment;
-use live::{Clock, Tun};
 use relay::{Handover, RelaySnapshot};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,6 @@ pub enum HandoverError {
 
 /// What the program before this one has left.
 pub struct Before {
-    pub(crate) clock: Clock,
     /// Since when packets wait.
     pub(crate) paused_at: Time,
     pub(crate) connections: Handover,
@@ -75,7 +74,6 @@ pub struct Before {
 /// The state. The bytes of the pieces follow it in the file.
 #[derive(Serialize, Deserialize)]
 struct State {
-    clock: u64,
     paused_at: Time,
     connections: Handover,
     /// Places and lengths.
@@ -102,9 +100,8 @@ impl Before {
         let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
         let tuns = [Tun::inherit(lan, DEVICES[0])?, Tun::inherit(wan, DEVICES[1])?];
         let (state, pieces) = read(file.into())?;
-        let State { clock, paused_at, connections, peer, .. } = state;
-        let clock = Clock::since(clock);
-        Ok(Some(Before { clock, paused_at, connections, pieces, tuns, peer }))
+        let State { paused_at, connections, peer, .. } = state;
+        Ok(Some(Before { paused_at, connections, pieces, tuns, peer }))
     }
 }
 
@@ -150,11 +147,10 @@ fn write_part(file: &mut impl Write, part: &[u8]) -> io::Result<()> {
 
 /// Executes a program, with the arguments of this one, that goes on with all connections. It returns only if that is
 /// not possible; nothing has changed then.
-pub(crate) fn execute(moment: Moment<'_, Plane>, clock: Clock, program: &Path) -> io::Error {
+pub(crate) fn execute(moment: Moment<'_, Plane>, program: &Path) -> io::Error {
     let connections = moment.middlebox.hand_over(moment.now);
     let pieces = moment.payloads();
     let state = State {
-        clock: clock.origin(),
         paused_at: moment.now,
         connections,
         pieces: pieces.iter().map(|(place, bytes)| (*place, bytes.len() as u32)).collect(),

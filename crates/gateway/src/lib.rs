@@ -20,6 +20,7 @@ mod peer;
 mod plane;
 mod records;
 mod reload;
+mod secret;
 mod service;
 mod serving;
 mod status;

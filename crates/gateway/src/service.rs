@@ -1,6 +1,7 @@
 //! A gateway with all by which it is watched: control socket, metrics, log, service manager.
 
 use crate::control::Control;
+use crate::daemon::StateFiles;
 use crate::handover::{self, Before};
 use crate::logs::LossWatch;
 use crate::metrics::Metrics;
@@ -161,9 +162,9 @@ impl Service {
         socket: Option<&Path>,
         Start { before, program }: Start,
     ) -> Result<Service, Error> {
-        let journal = socket.map(|socket| socket.with_extension("journal"));
+        let state = socket.map(StateFiles::beside);
         let core = Arc::new(Core {
-            daemon: Daemon::start_after(gateway, before, journal.as_deref())?,
+            daemon: Daemon::start_after(gateway, before, state.as_ref())?,
             clock: Clock::start(),
             gateway: Mutex::new(gateway.clone()),
             config: config.map(Path::to_owned),

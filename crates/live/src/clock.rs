@@ -16,16 +16,10 @@ impl Clock {
         Clock { origin: monotonic() }
     }
 
-    /// The clock of a program before this one, whose [`Clock::origin`] this is.
+    /// A clock whose epoch is that of the machine's `CLOCK_MONOTONIC`: the same for all programs until it boots.
     #[must_use]
-    pub fn since(origin: u64) -> Clock {
-        Clock { origin: origin.min(monotonic()) }
-    }
-
-    /// Its epoch, nanoseconds of the machine's `CLOCK_MONOTONIC`.
-    #[must_use]
-    pub fn origin(&self) -> u64 {
-        self.origin
+    pub fn of_machine() -> Clock {
+        Clock { origin: 0 }
     }
 
     /// The time since the epoch.

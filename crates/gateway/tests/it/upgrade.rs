@@ -1,13 +1,14 @@
 //! Connections whose gateway is replaced, or killed.
 
-use crate::common::{CLEAN, GATEWAY, World, alone, content, exchange};
+use crate::common::{CLEAN, GATEWAY, USER, World, alone, content, exchange};
 use crate::process::Running;
 use gateway::{How, Record, Status};
 use live::Netlink;
 use scenario::IpVersion;
+use socket2::{Domain, Socket, Type};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -212,4 +213,37 @@ fn after_a_kill_packets_pass_at_once_and_the_next_process_resets_what_was_carrie
 
 fn is_reset(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
+#[test]
+fn a_gateway_that_was_restarted_opens_connections_anew_that_servers_remember() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "reuse") else { return };
+        let mut running = Running::with(&world, "reuse", "mode = \"split\"");
+        running.told("READY=1");
+        let (listener, address) = world.listen(IpVersion::V4);
+        // The same ports each time; the server closes first, and remembers.
+        let mut talk = |port: u16| {
+            let local = SocketAddr::new(world.address(USER, IpVersion::V4), port);
+            let user = world.at(USER, || {
+                let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+                socket.set_reuse_address(true).unwrap();
+                socket.bind(&local.into()).unwrap();
+                socket.connect_timeout(&address.into(), Duration::from_secs(10)).unwrap();
+                socket
+            });
+            drop(listener.accept().unwrap());
+            assert_eq!((&user).read(&mut [0]).unwrap(), 0);
+        };
+        let ports = 2000..2016;
+        ports.clone().for_each(&mut talk);
+        thread::sleep(Duration::from_millis(200));
+        running = running.killed(&world, || ());
+        running.told("READY=1");
+        let clock = live::Clock::start();
+        ports.for_each(&mut talk);
+        let took = clock.now();
+        // One that is refused at first takes a second.
+        assert!(took < base::Time::ZERO + base::Duration::from_millis(900), "{took:?}");
+    });
 }

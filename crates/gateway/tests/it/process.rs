@@ -31,8 +31,18 @@ impl Running {
     }
 
     /// Kills it, as `kill -9` does, and starts it again.
-    pub(crate) fn killed(mut self, world: &World, meanwhile: impl FnOnce()) -> Running {
-        self.child.kill().unwrap();
+    pub(crate) fn killed(self, world: &World, meanwhile: impl FnOnce()) -> Running {
+        self.ended_by(Signal::KILL, world, meanwhile)
+    }
+
+    /// Ends it with a signal, and starts it again.
+    pub(crate) fn ended_by(
+        mut self,
+        signal: Signal,
+        world: &World,
+        meanwhile: impl FnOnce(),
+    ) -> Running {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
         self.child.wait().unwrap();
         meanwhile();
         let folder = std::mem::replace(&mut self.folder, Folder("/nonexistent".into()));

@@ -238,7 +238,7 @@ fn a_gateway_that_was_restarted_opens_connections_anew_that_servers_remember() {
         let ports = 2000..2016;
         ports.clone().for_each(&mut talk);
         thread::sleep(Duration::from_millis(200));
-        running = running.killed(&world, || ());
+        running = running.ended_by(rustix::process::Signal::TERM, &world, || ());
         running.told("READY=1");
         let clock = live::Clock::start();
         ports.for_each(&mut talk);

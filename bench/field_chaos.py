@@ -34,7 +34,7 @@ MODES = ("spoof", "split", "pair")
 #: Seconds between two events, and those that a hop is down.
 BETWEEN, DOWN = (5.0, 15.0), (0.2, 4.0)
 #: What happens, and how often in comparison.
-EVENTS = {"hop down": 4, "reload": 2, "upgrade": 3, "restart": 2, "kill": 1}
+EVENTS = {"hop down": 6, "reload": 3, "upgrade": 4, "restart": 1, "kill": 1}
 #: An end that has vanished is given up soon.
 TCP = """
 [tcp]

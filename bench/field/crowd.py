@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import signal
 import socket
@@ -148,6 +149,8 @@ async def serve(address: str, port: int) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await server.serve_forever()
     outcomes.show()
+    # What is left to do is not waited for.
+    os._exit(0)
 
 
 def plan(random: random.Random, number: int) -> Plan:

@@ -291,7 +291,7 @@ impl BaseStation {
         let wants_reset = self.resets.take(&FourTuple::of_segment(&packet.ip, segment));
         if is_lost || wants_reset {
             self.counts.refused += 1;
-            self.relays.reset_sender(now, packet);
+            self.relays.reset_sender(packet);
             return Verdict::Consume;
         }
         // It was opened before the host was attached, or is over.

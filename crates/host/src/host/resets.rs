@@ -86,13 +86,16 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Answers a segment as one that comes to a closed port (RFC 9293 §3.10.7.1), even if it
-    /// goes to an address that the host does not own: a SYN is refused, and a connection that its sender believes to exist is reset.
-    pub fn reset_sender(&mut self, now: Time, packet: &Packet) {
+    /// Answers a segment as one that comes to a closed port (RFC 9293 §3.10.7.1), even if it goes to an address
+    /// that the host does not own: a SYN is refused, and a connection that its sender believes to exist is reset.
+    /// The caller knows that it is not forged, so there is no limit.
+    pub fn reset_sender(&mut self, packet: &Packet) {
         if let Body::Tcp(segment) = &packet.body
             && !self.is_bogus(packet.ip.source)
+            && !segment.flags.contains(Flags::RST)
         {
-            self.on_closed_port(now, packet, segment);
+            self.statistics.no_connection += 1;
+            self.answer_with_reset(packet, segment);
         }
     }
 
@@ -102,14 +105,18 @@ impl<A: Application> Host<A> {
             return;
         }
         if self.resets.is_allowed(self.numbering.local(now), self.settings.resets) {
-            self.statistics.resets += 1;
-            let mut answer = Packet::BLANK;
-            answer.ip = Ip::new(packet.ip.destination, packet.ip.source);
-            *answer.make_tcp() = reset_for(segment, packet.payload.len);
-            self.resets.waiting.push(answer);
+            self.answer_with_reset(packet, segment);
         } else {
             self.statistics.resets_limited += 1;
         }
+    }
+
+    fn answer_with_reset(&mut self, packet: &Packet, segment: &Segment) {
+        self.statistics.resets += 1;
+        let mut answer = Packet::BLANK;
+        answer.ip = Ip::new(packet.ip.destination, packet.ip.source);
+        *answer.make_tcp() = reset_for(segment, packet.payload.len);
+        self.resets.waiting.push(answer);
     }
 
     /// Sends the waiting resets and cookies.

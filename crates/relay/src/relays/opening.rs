@@ -287,7 +287,7 @@ impl Relays {
         let Some(entry) = self.finish(number) else { return };
         match (side, entry.waiting) {
             (Side::Server, Some(Waiting::Syn { syn, .. })) => {
-                self.halves.host.reset_sender(now, &syn);
+                self.halves.host.reset_sender(&syn);
             }
             (Side::Server, Some(Waiting::Stream(name))) => {
                 let reason = if events.contains(Events::TIMED_OUT) {

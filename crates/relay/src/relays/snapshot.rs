@@ -135,8 +135,8 @@ impl Relays {
     }
 
     /// Answers a segment of a connection that does not exist with a reset.
-    pub fn reset_sender(&mut self, now: Time, packet: &Packet) {
-        self.halves.host.reset_sender(now, packet);
+    pub fn reset_sender(&mut self, packet: &Packet) {
+        self.halves.host.reset_sender(packet);
     }
 
     /// Removes a split connection, after a snapshot of it; its ends are not told. Returns whether there

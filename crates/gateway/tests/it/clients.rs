@@ -168,14 +168,12 @@ impl Visit<'_> {
     /// TCP in both directions at once, and UDP, which is not the gateway's.
     fn iperf(&self) {
         let address = self.world.address(SERVER, self.ip).to_string();
-        // It serves one at a time.
-        let port = IPERF[usize::from(self.ip == IpVersion::V6)];
-        for (options, sums) in [
+        let ports = &IPERF[2 * usize::from(self.ip == IpVersion::V6)..];
+        let tests = [
             (&["--bidir", "-t", "1"][..], &["sum_received", "sum_received_bidir_reverse"][..]),
             (&["-u", "-b", "4M", "-n", "200K"], &["sum_received"]),
-        ] {
-            // Between two tests, it listens anew.
-            self.servers.wait_for(self.world, port);
+        ];
+        for ((options, sums), port) in tests.into_iter().zip(ports) {
             let port = port.to_string();
             let usual = ["-c", &address, "-p", &port, "--json", "--connect-timeout", "5000"];
             let said = self.run("iperf3", &[&usual[..], options].concat(), None).stdout;

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
 mod handoffs;
+mod messages;
 mod snoop;
 mod spoofer;

@@ -13,10 +13,11 @@ const NEEDED: [&str; 9] =
     ["curl", "iperf3", "nginx", "openssl", "rsync", "ssh", "ssh-keygen", "sshd", "vsftpd"];
 
 /// Where the servers listen.
-const PORTS: [u16; 6] = [21, 22, 80, 443, IPERF[0], IPERF[1]];
+const PORTS: [u16; 8] = [21, 22, 80, 443, IPERF[0], IPERF[1], IPERF[2], IPERF[3]];
 
-/// The ports of iperf3, by version of IP.
-pub(super) const IPERF: [u16; 2] = [5201, 5202];
+/// The ports of iperf3, by version of IP, each for TCP and for UDP: it serves one test at a time, and refuses who comes
+/// while it ends one.
+pub(super) const IPERF: [u16; 4] = [5201, 5202, 5203, 5204];
 
 /// A program's file.
 pub(super) fn program(name: &str) -> Option<PathBuf> {
@@ -46,13 +47,13 @@ impl Servers {
         let mut servers = Servers { children: Vec::new(), folder: Folder::new(label) };
         servers.prepare();
         let at = |name: &str| servers.path(name).display().to_string();
-        let commands = [
+        let mut commands = vec![
             vec!["nginx".to_owned(), "-p".into(), at(""), "-c".into(), at("nginx.conf")],
             vec!["sshd".into(), "-D".into(), "-e".into(), "-f".into(), at("sshd.conf")],
             vec!["vsftpd".into(), at("vsftpd.conf")],
-            vec!["iperf3".into(), "-s".into(), "-p".into(), IPERF[0].to_string()],
-            vec!["iperf3".into(), "-s".into(), "-p".into(), IPERF[1].to_string()],
         ];
+        let iperf = |port: u16| vec!["iperf3".into(), "-s".into(), "-p".into(), port.to_string()];
+        commands.extend(IPERF.map(iperf));
         for words in commands {
             servers.spawn(world, &words);
         }

@@ -29,7 +29,9 @@ fn answers(station: &mut BaseStation, mut packet: Packet) -> Vec<Packet> {
 
 fn counts(station: &BaseStation) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
-    station.counts(&mut |name, value| drop(counts.insert(name, value)));
+    station.counts(&mut |name, value| {
+        counts.insert(name, value);
+    });
     counts
 }
 

@@ -126,7 +126,8 @@ def test_a_scheme_that_the_build_has_not_got_is_not_run() -> None:
     assert [name for name in NAMES if name.startswith("table")] == [
         f"table{tables.NUMBERS[scheme]}" for scheme in schemes.ENABLED
     ]
-    for name in NAMES:
+    # One compares two settings of the same scheme.
+    for name in set(NAMES) - {"restored"}:
         used = {cell.case["scheme"] for cell in _study(name).cells()}
         assert used & {TCP, MTCP, SRP} <= set(schemes.ENABLED)
 

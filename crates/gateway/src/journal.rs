@@ -1,5 +1,5 @@
 //! The journal: the connections that the gateway carries, in a file that is still there after the process was
-//! killed. The next one resets their ends, which otherwise would wait for bytes that nobody has.
+//! killed. The next one resets their ends, which otherwise would wait for bytes that are lost.
 
 use host::FourTuple;
 use rustc_hash::FxHashMap;

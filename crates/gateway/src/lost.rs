@@ -1,4 +1,4 @@
-//! Connections of a gateway before this one that was killed: nobody has their state any more.
+//! Connections of a gateway before this one that was killed: their state is lost.
 
 use crate::journal::Journal;
 use base::{Random, Time};

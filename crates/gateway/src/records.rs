@@ -86,7 +86,7 @@ fn write(file: File, receiver: &Receiver<Message>, clock: Clock, dropped: &Atomi
             }
         }
         failed = done.is_err();
-        // Whoever does not wait any more needs no word.
+        // One that has stopped waiting is not told.
         for sender in waiting {
             let _ = sender.try_send(());
         }

@@ -327,7 +327,7 @@ impl BaseStation {
         self.carry_out(now);
         self.open_incoming(now);
         self.outgoing.drain(..).for_each(|packet| cx.send(packet));
-        // Whoever does not answer is gone.
+        // An end that does not answer is gone.
         self.resets.send(now, cx, |_| ());
         self.relays.transmit(now, &mut Sending::new(cx));
         self.transfers.transmit(now, &mut Sending::new(cx));

@@ -117,8 +117,9 @@ impl Daemon {
             doctor::admit(gateway)?;
         }
         let mtu = largest_mtu(gateway)?;
-        let (seed, journal) = match state {
-            None => (Seed(getrandom::u64()?), None),
+        let seed = Seed(getrandom::u64()?);
+        let (secret, journal) = match state {
+            None => (seed, None),
             Some(state) => (state.secret()?, Some(state.journal()?)),
         };
         // What a program goes on with has the times of the one before.
@@ -142,6 +143,8 @@ impl Daemon {
                 Kind::Pair(plane)
             }
         };
+        // Those of connections alone go on: associations must not get the tokens of earlier ones.
+        kind.relays().set_secrets(secret.stream("numbers"));
         let (network, tuns, pieces) = match before {
             None => {
                 let (network, tuns) = Network::set_up(gateway)?;

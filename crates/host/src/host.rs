@@ -187,6 +187,13 @@ impl<A: Application> Host<A> {
         Host::with(Addresses::new(address), Numbering::new(random), Slots::new())
     }
 
+    /// Replaces the secrets from which initial numbers are derived. With those of a host before this one, and a clock
+    /// that has gone on, numbers go on from those of its connections (RFC 6528 §3). To be called before any connection
+    /// is opened.
+    pub fn set_secrets(&mut self, random: Random) {
+        self.numbering = Numbering::new(random);
+    }
+
     fn with(addresses: Addresses, numbering: Numbering, slots: Slots<A>) -> Host<A> {
         Host {
             addresses,

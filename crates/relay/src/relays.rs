@@ -119,6 +119,11 @@ impl Relays {
         }
     }
 
+    /// Replaces the secrets of the halves' initial numbers ([`Host::set_secrets`]).
+    pub fn set_secrets(&mut self, random: Random) {
+        self.halves.host.set_secrets(random);
+    }
+
     /// From now on, segments carry bytes whose payloads do not continue each other ([`Outlet::gather`]).
     pub fn gather(&mut self) {
         let host = &mut self.halves.host;

@@ -281,3 +281,48 @@ fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
         drop((near, far));
     });
 }
+
+#[test]
+fn whichever_was_killed_and_starts_again_with_its_files_no_end_hangs_and_no_byte_is_wrong() {
+    alone(|| {
+        let Some(world) = World::pair(CLEAN, "pair-files") else { return };
+        let pair = Pair::new("files", "rate = \"50 Mbit/s\"");
+        let folders = ["near", "far"].map(|end| Folder::new(&format!("files-{end}")));
+        let texts = [
+            format!("{INTERFACES}{}", pair.near_keys(&world, IpVersion::V4)),
+            format!("{FAR_INTERFACES}{}", pair.far_keys()),
+        ];
+        let start = |index: usize| {
+            pair.process(&world, [GATEWAY, FAR][index], &texts[index], &folders[index])
+        };
+        let split = || {
+            let status = gateway::status(&folders[0].0.join("socket")).ok();
+            status.and_then(|status| status.counters.get("split connections").copied()).unwrap_or(0)
+        };
+        let wait = || {
+            let before = split();
+            for _ in 0..60 {
+                thread::sleep(Duration::from_millis(500));
+                exchange(&world, IpVersion::V4, [1, 1]);
+                if split() > before {
+                    return;
+                }
+            }
+            panic!("no association");
+        };
+        let mut processes = [0, 1].map(|index| Some(start(index)));
+        for killed in [0, 1, 0, 1] {
+            wait();
+            let ends = open(&world);
+            processes[killed] = None;
+            processes[killed] = Some(start(killed));
+            for mut end in ends {
+                end.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                let error = end.read(&mut [0]).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{killed}: {error}");
+            }
+            wait();
+            exchange(&world, IpVersion::V6, [100_000, 100_000]);
+        }
+    });
+}

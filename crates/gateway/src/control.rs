@@ -72,11 +72,7 @@ impl Control {
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process answers there"));
         }
-        if let Some(folder) = path.parent()
-            && !folder.as_os_str().is_empty()
-        {
-            std::fs::create_dir_all(folder)?;
-        }
+        make_folder_of(path)?;
         // No client finds the socket before its mode is set. What a process that was killed has left is replaced.
         let mut fresh = path.as_os_str().to_owned();
         fresh.push(format!(".{}", std::process::id()));
@@ -100,6 +96,14 @@ impl Drop for Control {
         if identity(&self.path).is_ok_and(|found| found == self.identity) {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// Makes the folder of a file, if there is none.
+pub(crate) fn make_folder_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder),
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The running gateway.
 
 use crate::connections::{Connection, Connections};
+use crate::control::make_folder_of;
 use crate::handover::{self, Before};
 use crate::journal::Journal;
 use crate::lost::Lost;
@@ -61,9 +62,6 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// There is nothing to go on with.
-    #[error(transparent)]
-    Handover(#[from] handover::HandoverError),
     /// Another program cannot take the place of this one.
     #[error("executing {program}: {source}")]
     Execute {
@@ -108,7 +106,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Daemon::start`], and if there can be no such files.
-    pub fn start_after(
+    pub(crate) fn start_after(
         gateway: &Gateway,
         before: Option<Before>,
         state: Option<&StateFiles>,
@@ -300,31 +298,30 @@ impl Daemon {
 }
 
 /// The files in which a gateway keeps what the next one needs.
-pub struct StateFiles {
+pub(crate) struct StateFiles {
     journal: PathBuf,
     secret: PathBuf,
 }
 
 impl StateFiles {
     /// Those beside a control socket.
-    #[must_use]
-    pub fn beside(socket: &Path) -> StateFiles {
+    pub(crate) fn beside(socket: &Path) -> StateFiles {
         let [journal, secret] = ["journal", "secret"].map(|end| socket.with_extension(end));
         StateFiles { journal, secret }
     }
 
     fn journal(&self) -> Result<Journal, Error> {
-        Journal::open(&self.journal).map_err(failed(&self.journal))
+        Self::opened(&self.journal, Journal::open)
     }
 
     fn secret(&self) -> Result<Seed, Error> {
-        secret::of_file(&self.secret).map_err(failed(&self.secret))
+        Self::opened(&self.secret, secret::of_file)
     }
-}
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.display().to_string();
-    move |source| Error::State { path, source }
+    fn opened<T>(path: &Path, open: fn(&Path) -> io::Result<T>) -> Result<T, Error> {
+        let failed = |source| Error::State { path: path.display().to_string(), source };
+        make_folder_of(path).and_then(|()| open(path)).map_err(failed)
+    }
 }
 
 /// The records, if there are to be any.

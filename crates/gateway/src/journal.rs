@@ -30,11 +30,6 @@ pub(crate) struct Journal {
 impl Journal {
     /// Opens a journal, which is made if there is none, with the connections that are left in it.
     pub(crate) fn open(path: &Path) -> io::Result<Journal> {
-        if let Some(folder) = path.parent()
-            && !folder.as_os_str().is_empty()
-        {
-            std::fs::create_dir_all(folder)?;
-        }
         let mut options = OpenOptions::new();
         let mut file =
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -64,7 +59,8 @@ impl Journal {
     fn read(&mut self, places: &[u8]) {
         for (number, place) in (0..).zip(places.chunks_exact(PLACE)) {
             match from_place(place) {
-                Some(connection) => drop(self.places.insert(connection, number)),
+                // In a file that was damaged, one may be there twice.
+                Some(connection) => self.vacant.extend(self.places.insert(connection, number)),
                 None => self.vacant.push(number),
             }
         }

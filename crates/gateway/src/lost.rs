@@ -68,7 +68,7 @@ impl Lost {
     pub(crate) fn refuses(&mut self, packet: &Packet) -> bool {
         let Body::Tcp(segment) = &packet.body else { return false };
         let to = FourTuple::of_segment(&packet.ip, segment);
-        if self.resets.is_empty() || !self.resets.take(&to) {
+        if !self.resets.take(&to) {
             return false;
         }
         // Its sender has begun another connection, or given this one up.

@@ -19,11 +19,6 @@ pub(crate) fn of_file(path: &Path) -> io::Result<Seed> {
         Err(error) => return Err(error),
     }
     let secret = getrandom::u64().map_err(io::Error::other)?;
-    if let Some(folder) = path.parent()
-        && !folder.as_os_str().is_empty()
-    {
-        std::fs::create_dir_all(folder)?;
-    }
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&secret.to_be_bytes())?;

@@ -1,7 +1,6 @@
 //! Ends of connections whose state is lost.
 
 use base::{Duration, Random, Time};
-use core::net::IpAddr;
 use host::{Context, FourTuple};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Flags, Ip, Packet, Segment, SeqNumber};
@@ -12,14 +11,12 @@ use wire::{Flags, Ip, Packet, Segment, SeqNumber};
 #[derive(Debug)]
 pub struct Resets {
     /// By the connection, as the other end names it.
-    pending: BTreeMap<Key, Pending>,
-    due: BTreeSet<(Time, Key)>,
+    pending: BTreeMap<FourTuple, Pending>,
+    due: BTreeSet<(Time, FourTuple)>,
     /// No more than [`Resets::BURST`] are sent before.
     not_before: Time,
     random: Random,
 }
-
-type Key = (IpAddr, u16, IpAddr, u16);
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -47,22 +44,17 @@ impl Resets {
 
     /// The remote end of a connection is to be reset, whose other end names it so.
     pub fn add(&mut self, now: Time, connection: FourTuple) {
-        let key = key(&connection);
-        if self.pending.len() < Resets::MOST && !self.pending.contains_key(&key) {
-            self.pending.insert(key, Pending { tries: 0, next: now });
-            self.due.insert((now, key));
+        if self.pending.len() < Resets::MOST && !self.pending.contains_key(&connection) {
+            self.pending.insert(connection, Pending { tries: 0, next: now });
+            self.due.insert((now, connection));
         }
     }
 
     /// A segment has arrived; `to` names its connection as its receiver does. Returns whether it is
     /// of an end that is to be reset.
     pub fn take(&mut self, to: &FourTuple) -> bool {
-        if self.pending.is_empty() {
-            return false;
-        }
-        let key = key(to);
-        let Some(pending) = self.pending.remove(&key) else { return false };
-        self.due.remove(&(pending.next, key));
+        let Some(pending) = self.pending.remove(to) else { return false };
+        self.due.remove(&(pending.next, *to));
         true
     }
 
@@ -81,7 +73,7 @@ impl Resets {
     /// Whether the remote end of a connection is still to be reset.
     #[must_use]
     pub fn contains(&self, connection: &FourTuple) -> bool {
-        self.pending.contains_key(&key(connection))
+        self.pending.contains_key(connection)
     }
 
     /// When [`Resets::send`] is to be called.
@@ -96,35 +88,28 @@ impl Resets {
             return;
         }
         for _ in 0..Resets::BURST {
-            let Some(&(at, key)) = self.due.first().filter(|(at, _)| *at <= now) else { return };
-            self.due.remove(&(at, key));
-            let Some(pending) = self.pending.get_mut(&key) else { continue };
+            let Some(&(at, connection)) = self.due.first().filter(|(at, _)| *at <= now) else {
+                return;
+            };
+            self.due.remove(&(at, connection));
+            let Some(pending) = self.pending.get_mut(&connection) else { continue };
             if pending.tries == Resets::TRIES {
-                self.pending.remove(&key);
-                silent(tuple(&key));
+                self.pending.remove(&connection);
+                silent(connection);
                 continue;
             }
             pending.next = now + Resets::WAIT * (1 << pending.tries);
             pending.tries += 1;
-            self.due.insert((pending.next, key));
-            cx.send(unacceptable(&key, self.random.bits()));
+            self.due.insert((pending.next, connection));
+            cx.send(unacceptable(&connection, self.random.bits()));
         }
         self.not_before = now + Resets::PAUSE;
     }
 }
 
-/// Orders the connections.
-fn key(connection: &FourTuple) -> Key {
-    let FourTuple { local, local_port, remote, remote_port } = *connection;
-    (local, local_port, remote, remote_port)
-}
-
-fn tuple(&(local, local_port, remote, remote_port): &Key) -> FourTuple {
-    FourTuple { local, local_port, remote, remote_port }
-}
-
 /// A segment from an end of a connection to the other one with random numbers.
-fn unacceptable(&(local, local_port, remote, remote_port): &Key, bits: u64) -> Packet {
+fn unacceptable(connection: &FourTuple, bits: u64) -> Packet {
+    let FourTuple { local, local_port, remote, remote_port } = *connection;
     let mut packet = Packet { ip: Ip::new(local, remote), ..Packet::BLANK };
     *packet.make_tcp() = Segment {
         source_port: local_port,

@@ -7,7 +7,7 @@ use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Quote, Segment, SurvivalNot
 
 /// The two ends of a connection, as the host at its local end names them. It is unique among the
 /// host's connections; the local address counts, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FourTuple {
     /// The local address: one of the host's own, or that of another host that it acts for.
     pub local: IpAddr,

@@ -125,7 +125,7 @@ deb: ## Build a Debian package of lasthopd into build/gateway (needs `cargo inst
 	mkdir -p build/gateway
 	rm -f build/gateway/*.8
 	target/release/lasthopd man >build/gateway/lasthopd.8
-	for name in capture check doctor drain install key reload run scenario status top uninstall; do \
+	for name in capture check doctor drain install key reload run scenario status top uninstall upgrade; do \
 		target/release/lasthopd man $$name >build/gateway/lasthopd-$$name.8 || exit; \
 	done
 	target/release/lasthopd completions bash >build/gateway/lasthopd.bash

@@ -83,7 +83,7 @@ pub struct Capture {
     from: BufReader<UnixStream>,
 }
 
-/// Lets somebody end a capture.
+/// Ends a capture, also from another thread.
 pub struct Stop(UnixStream);
 
 impl Stop {
@@ -119,7 +119,7 @@ impl Capture {
         let mut packets = 0;
         let mut bytes = Vec::new();
         loop {
-            // Whoever looks at the file sees all that has arrived.
+            // Another program that reads the file finds all that has arrived.
             if self.from.buffer().is_empty() {
                 section.flush()?;
             }

@@ -232,7 +232,7 @@ fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
-/// Asks it for the packets from and to a user; a capture that somebody else has ends.
+/// Asks it for the packets from and to a user; another capture that is in progress ends.
 ///
 /// # Errors
 /// If there is none that answers.

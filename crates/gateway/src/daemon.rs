@@ -266,8 +266,8 @@ impl Daemon {
         Ok(self.plane.call(move |_, plane, _| plane.relays().drain(draining))?)
     }
 
-    /// Copies of the packets from and to a user, and the clock of their times; whoever had copies before has them no
-    /// more.
+    /// Copies of the packets from and to a user, and the clock of their times; a capture before
+    /// this one ends.
     ///
     /// # Errors
     /// If it has ended.

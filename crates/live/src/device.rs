@@ -65,7 +65,7 @@ pub struct DeviceUse {
 pub(crate) struct Device {
     pub(crate) tun: Tun,
     pub(crate) counts: DeviceUse,
-    /// Who watches.
+    /// A capture in progress.
     pub(crate) tap: Option<Tap>,
     /// The header for the device and those of the packet.
     headers: Vec<u8>,
@@ -108,7 +108,7 @@ impl Device {
         }
     }
 
-    /// Shows a packet to whoever watches.
+    /// Gives a capture a copy of a packet.
     fn show(&mut self, pieces: &[IoSlice<'_>]) {
         if self.tap.as_ref().is_some_and(|tap| !tap.take(pieces, VIRTIO_HEADER_LEN)) {
             self.tap = None;

@@ -216,7 +216,7 @@ impl<B: Send + 'static> Running<B> {
     }
 
     /// Copies of the packets that the devices take and give from now on, and whose source or destination is this
-    /// address; whoever had copies before has them no more.
+    /// address; a capture before this one ends.
     ///
     /// # Errors
     /// If the thread has ended.

@@ -126,7 +126,7 @@ impl StreamState {
     }
 
     /// Another association carries it from now on. What of the control chunks that were under way has arrived is
-    /// not known: they are said again. Whoever does not know the stream has forgotten it, and ignores them.
+    /// not known: they are said again. A peer that does not know the stream has forgotten it, and ignores them.
     ///
     /// If its number is not `is_current`, another stream has taken it, because the peer has forgotten this one.
     pub(crate) fn renew(&mut self, is_current: bool) {

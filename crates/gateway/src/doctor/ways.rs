@@ -16,7 +16,7 @@ pub(super) fn examine(netlink: &Netlink, gateway: &Gateway, running: bool) -> Ve
     let mut behind = |name: &str| {
         let found = netlink.behind(name).unwrap_or_default();
         if found.is_empty() {
-            let message = format!("no route leads to anybody by {name}");
+            let message = format!("no route leads to another host by {name}");
             let mend = format!("ip route shows the routes; or {name} is the wrong interface");
             findings.push(Finding::advice(WAYS, message, Some(mend)));
         }

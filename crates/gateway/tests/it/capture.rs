@@ -155,7 +155,7 @@ fn a_capture_ends_after_its_time_when_another_begins_and_with_the_gateway() {
 }
 
 #[test]
-fn packets_do_not_wait_for_whoever_captures_them_and_does_not_read() {
+fn packets_do_not_wait_for_a_capture_that_is_not_read() {
     alone(|| {
         let Some(world) = World::new(CLEAN, "captured") else { return };
         let folder = Folder::new("captured");

@@ -264,7 +264,7 @@ fn a_rule_that_leads_packets_past_the_gateway_is_found_by_their_way() {
         shell("ip route flush dev link1 && ip -6 route flush dev link1");
         let findings = found(&world, "", false);
         assert_eq!(findings.len(), 1, "{findings:?}");
-        assert_eq!(findings[0].message, "no route leads to anybody by link1");
+        assert_eq!(findings[0].message, "no route leads to another host by link1");
     });
 }
 

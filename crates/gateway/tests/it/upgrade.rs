@@ -188,7 +188,7 @@ fn after_a_kill_packets_pass_at_once_and_the_next_process_resets_what_was_carrie
             let state = status(&running);
             assert_eq!(state.counters["split connections"], 1);
             assert_eq!(world.at(GATEWAY, || Netlink::open().unwrap().rules()).len(), 4);
-            // Nobody is reset again.
+            // A gateway that ends in order leaves nothing to be reset.
             let alive = open(&world, IpVersion::V4);
             rustix::process::kill_process(
                 rustix::process::Pid::from_child(&running.child),

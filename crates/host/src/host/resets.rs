@@ -88,7 +88,7 @@ impl<A: Application> Host<A> {
 
     /// Answers a segment as one that comes to a closed port (RFC 9293 §3.10.7.1), even if it goes to an address
     /// that the host does not own: a SYN is refused, and a connection that its sender believes to exist is reset.
-    /// The caller knows that it is not forged, so there is no limit.
+    /// There is no limit: the caller knows that there was such a connection.
     pub fn reset_sender(&mut self, packet: &Packet) {
         if let Body::Tcp(segment) = &packet.body
             && !self.is_bogus(packet.ip.source)

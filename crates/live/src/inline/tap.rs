@@ -1,4 +1,4 @@
-//! Copies of packets for somebody who watches. Packets never wait for them: copies are dropped, and counted.
+//! Copies of packets for a capture. Packets never wait for it: copies are dropped, and counted.
 
 use super::Side;
 use crate::Clock;
@@ -54,7 +54,7 @@ impl Captures {
     /// The next copy; `None` if there is none for so long.
     ///
     /// # Errors
-    /// If there will be no more: the middlebox has ended, or somebody else watches.
+    /// If there will be no more: the middlebox has ended, or another capture has begun.
     pub fn next(&self, timeout: Duration) -> Result<Option<Captured>, crate::Error> {
         match self.receiver.recv_timeout(timeout) {
             Ok(captured) => {
@@ -89,7 +89,7 @@ impl Tap {
     }
 
     /// Copies a packet if it is one of those. `pieces` begin with `before` bytes of something else, in the first of
-    /// them, which has the IP header, too. Says whether somebody still watches, as far as it knows.
+    /// them, which has the IP header, too. Says whether the capture goes on, as far as it knows.
     pub(crate) fn take(&self, pieces: &[IoSlice<'_>], before: usize) -> bool {
         let Some(first) = pieces.first().and_then(|piece| piece.get(before..)) else { return true };
         if !concerns(first, self.address) {

@@ -94,18 +94,15 @@ impl Relays {
     }
 
     fn continue_account(&mut self, now: Time, client: &FourTuple, account: Account) {
-        let number = self.number_of(client);
-        let entry = number.and_then(|number| self.splits.get_mut(number as usize)?.as_mut());
         // What was adopted may be over already.
-        let Some(entry) = entry else { return };
+        let Some(number) = self.number_of(client) else { return };
+        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
         entry.began = now - account.age;
         entry.life = account.life.continued(now - account.idle);
         entry.relay.continue_passed(account.passed);
         let behind_hop = account.behind_hop;
         for side in super::SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
-            if let Some(number) = number {
-                self.schedule(number, side);
-            }
+            self.schedule(number, side);
         }
     }
 }

@@ -80,7 +80,7 @@ impl Servers {
         for name in ["www", "www/up", "ftp", "ftp/up", "empty"] {
             fs::create_dir(folder.join(name)).unwrap();
         }
-        // Whoever comes by FTP is nobody.
+        // Anonymous users of FTP become the user `nobody`.
         fs::set_permissions(folder.join("ftp/up"), fs::Permissions::from_mode(0o777)).unwrap();
         // Where sshd stands while it does not trust its client yet.
         fs::create_dir_all("/run/sshd").unwrap();
@@ -109,7 +109,7 @@ impl Servers {
         self.children.push(world.at(SERVER, || command.spawn()).unwrap());
     }
 
-    /// Waits until somebody listens at a port of the server's.
+    /// Waits until a program listens at a port of the server's.
     pub(super) fn wait_for(&self, world: &World, port: u16) {
         let listens = || {
             ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"].into_iter().any(|table| {
@@ -127,7 +127,7 @@ impl Servers {
             }
             std::thread::sleep(Duration::from_millis(25));
         }
-        panic!("nobody listens at port {port}:\n{}", self.said());
+        panic!("no program listens at port {port}:\n{}", self.said());
     }
 
     /// The log of all servers.

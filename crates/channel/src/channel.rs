@@ -4,7 +4,9 @@ use crate::config::{Config, ConfigError, Event, SealError, Statistics};
 use crate::handshake::Handshake;
 use crate::liveness::Liveness;
 use crate::noise::Identity;
-use crate::packet::{HEADER, Header, NotAPacket, Packet, parse};
+use crate::packet::{HEADER, Header, NotAPacket, Packet, Purpose, parse};
+use crate::parts::{self, PART, Parts};
+use crate::path_mtu::PathMtu;
 use crate::session::{Opening, Session, TAG};
 use crate::sessions::{Found, Sessions};
 use crate::{Entropy, OVERHEAD};
@@ -30,6 +32,12 @@ pub struct Channel {
     pub(crate) liveness: Liveness,
     is_probe_due: bool,
     is_answer_due: bool,
+    path_mtu: PathMtu,
+    /// The length of a path probe that has arrived.
+    path_answer: Option<u16>,
+    /// What has arrived in parts, and the number of the next payload that is sent so.
+    parts: Parts,
+    next_in_parts: u32,
     events: VecDeque<Event>,
     pub(crate) statistics: Statistics,
 }
@@ -71,6 +79,10 @@ impl Channel {
             liveness: Liveness::new(now, &config),
             is_probe_due: false,
             is_answer_due: false,
+            path_mtu: PathMtu::new(&config),
+            path_answer: None,
+            parts: Parts::default(),
+            next_in_parts: 0,
             events: VecDeque::new(),
             statistics: Statistics::default(),
             config,
@@ -121,20 +133,63 @@ impl Channel {
         if packet.len() < OVERHEAD {
             return Err(SealError::TooShort);
         }
-        let address = self.seal_as(false, now, packet).ok_or(SealError::NoSession)?;
+        let address = self.seal_as(Purpose::Data, now, packet).ok_or(SealError::NoSession)?;
         self.liveness.on_sent(self.now);
         self.statistics.sealed += 1;
         Ok(address)
     }
 
-    fn seal_as(&mut self, is_probe: bool, now: Time, packet: &mut [u8]) -> Option<SocketAddr> {
+    /// The longest payload that a packet brings to the peer, as far as that is known ([`Event::Datagrams`]); what
+    /// is longer goes by [`Channel::seal_parts`].
+    #[must_use]
+    pub fn longest_payload(&self) -> usize {
+        usize::from(self.path_mtu.known()).saturating_sub(OVERHEAD)
+    }
+
+    /// Makes packets of the parts of a payload, one after the other in `packet`, and passes each to `send` with where
+    /// it goes.
+    ///
+    /// # Errors
+    /// There is no session, or the payload is too long.
+    pub fn seal_parts(
+        &mut self,
+        now: Time,
+        payload: &[u8],
+        packet: &mut Vec<u8>,
+        mut send: impl FnMut(&[u8], SocketAddr),
+    ) -> Result<(), SealError> {
+        let most = self.longest_payload().saturating_sub(PART).max(1);
+        let of = u8::try_from(payload.len().div_ceil(most)).map_err(|_| SealError::TooLong)?;
+        let number = self.next_in_parts;
+        self.next_in_parts = number.wrapping_add(1);
+        for (part, bytes) in (0..).zip(payload.chunks(most)) {
+            packet.clear();
+            packet.resize(HEADER, 0);
+            packet.extend_from_slice(&parts::header(number, part, of));
+            packet.extend_from_slice(bytes);
+            packet.resize(packet.len() + TAG, 0);
+            let address = self.seal_as(Purpose::Part, now, packet).ok_or(SealError::NoSession)?;
+            send(packet, address);
+        }
+        self.liveness.on_sent(self.now);
+        self.statistics.sealed += 1;
+        Ok(())
+    }
+
+    /// The payload whose last part the datagram has brought that was handled last.
+    pub fn take_joined(&mut self) -> Option<Vec<u8>> {
+        self.parts.joined.take()
+    }
+
+    fn seal_as(&mut self, purpose: Purpose, now: Time, packet: &mut [u8]) -> Option<SocketAddr> {
         let now = self.at(now);
-        self.sessions.sending(now)?.seal(is_probe, packet)?;
+        self.sessions.sending(now)?.seal(purpose, packet)?;
         self.address
     }
 
     /// Takes a datagram that has arrived from an address. Returns the payload in it, decrypted in place, if
-    /// there is one. Then [`Channel::poll_event`] and [`Channel::poll_transmit`] may have something.
+    /// there is one; [`Channel::take_joined`] has one that came in parts. Then [`Channel::poll_event`] and
+    /// [`Channel::poll_transmit`] may have something.
     pub fn handle_datagram<'d>(
         &mut self,
         now: Time,
@@ -201,8 +256,15 @@ impl Channel {
         if is_latest && opening == Opening::Highest {
             self.set_address(from);
         }
-        self.is_answer_due |= header.is_probe;
-        let is_payload = packet.len() > OVERHEAD;
+        match header.purpose {
+            Purpose::Data => {}
+            Purpose::Probe => self.is_answer_due = true,
+            Purpose::PathProbe => self.path_answer = u16::try_from(packet.len()).ok(),
+            Purpose::PathAnswer => self.on_path_answer(now, &packet[HEADER..]),
+            Purpose::Part => self.on_part(&packet[HEADER..packet.len() - TAG]),
+        }
+        let is_data = matches!(header.purpose, Purpose::Data | Purpose::Probe);
+        let is_payload = is_data && packet.len() > OVERHEAD;
         self.statistics.opened += u64::from(is_payload);
         is_payload
     }
@@ -217,25 +279,61 @@ impl Channel {
             Some(earlier) if earlier != instance => {
                 // What the peer sealed before it lost its state is not to be opened after this event.
                 self.sessions.clear();
+                self.parts.clear();
                 self.liveness.is_lost = false;
                 self.push_event(Event::PeerRestarted);
             }
             Some(_) => {}
         }
+        let is_first = self.sessions.latest().is_none();
         self.sessions.push(session);
         self.on_heard(now);
+        if is_first {
+            self.search_path(now);
+        }
     }
 
     fn on_heard(&mut self, now: Time) {
         self.liveness.on_heard(now);
         if mem::take(&mut self.liveness.is_lost) {
+            self.path_mtu.confirm(now);
             self.push_event(Event::Resumed);
         }
+    }
+
+    /// Searches for the longest datagrams from the shortest on.
+    fn search_path(&mut self, now: Time) {
+        self.change_path(|path_mtu| path_mtu.begin(now));
+    }
+
+    fn on_path_answer(&mut self, now: Time, payload: &[u8]) {
+        if let Some(&[high, low]) = payload.first_chunk() {
+            self.change_path(|path_mtu| path_mtu.on_answer(now, u16::from_be_bytes([high, low])));
+        }
+    }
+
+    fn on_part(&mut self, bytes: &[u8]) {
+        if !self.parts.take(bytes) {
+            self.statistics.malformed += 1;
+        } else if self.parts.joined.is_some() {
+            self.statistics.opened += 1;
+        }
+    }
+
+    fn change_path<R>(&mut self, change: impl FnOnce(&mut PathMtu) -> R) -> R {
+        let before = self.path_mtu.known();
+        let result = change(&mut self.path_mtu);
+        let known = self.path_mtu.known();
+        if known != before {
+            self.push_event(Event::Datagrams(known));
+        }
+        result
     }
 
     fn set_address(&mut self, from: SocketAddr) {
         if self.address.replace(from).is_some_and(|address| address != from) {
             self.push_event(Event::AddressChanged(from));
+            self.search_path(self.now);
         }
     }
 
@@ -255,13 +353,21 @@ impl Channel {
         if let Some(address) = self.poll_handshake(now, out) {
             return Some(address);
         }
+        if let Some(len) = self.path_answer.take() {
+            out.resize(OVERHEAD + 2, 0);
+            out[HEADER..HEADER + 2].copy_from_slice(&len.to_be_bytes());
+            let address = self.seal_as(Purpose::PathAnswer, now, out)?;
+            self.liveness.on_answer(now);
+            return Some(address);
+        }
         let is_probe = mem::take(&mut self.is_probe_due);
         // A probe is an answer, too.
         if !(mem::take(&mut self.is_answer_due) | is_probe) {
             return None;
         }
         out.resize(OVERHEAD, 0);
-        let address = self.seal_as(is_probe, now, out)?;
+        let purpose = if is_probe { Purpose::Probe } else { Purpose::Data };
+        let address = self.seal_as(purpose, now, out)?;
         if is_probe {
             self.liveness.on_probe(now);
         } else {
@@ -270,10 +376,35 @@ impl Channel {
         Some(address)
     }
 
+    /// The next datagram to send, and where, to learn whether one of its length arrives: no router may fragment it,
+    /// and if it cannot be sent, it is lost. `out` is overwritten. To be called before
+    /// [`Channel::poll_transmit`] by an end with [`Config::datagrams`].
+    pub fn poll_path_probe(&mut self, now: Time, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        let now = self.at(now);
+        out.clear();
+        if !self.sessions.is_sending(now) {
+            return None;
+        }
+        // Whether the peer is there must be known if this is lost.
+        self.is_probe_due |= self.path_mtu.is_doubtful(now);
+        let heard = self.liveness.heard();
+        let len = self.change_path(|path_mtu| path_mtu.poll(now, heard))?;
+        out.resize(usize::from(len).max(OVERHEAD), 0);
+        self.seal_as(Purpose::PathProbe, now, out)
+    }
+
     /// When [`Channel::handle_timeout`] is to be called; perhaps in the past.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
-        self.handshake_at().min(self.probe_at()).min(self.lost_at()).min(self.sessions.expiry())
+        let all = [self.handshake_at(), self.probe_at(), self.lost_at(), self.path_probe_at()];
+        all.into_iter().fold(self.sessions.expiry(), Time::min)
+    }
+
+    fn path_probe_at(&self) -> Time {
+        match self.sessions.latest() {
+            Some(_) => self.path_mtu.poll_timeout(),
+            None => Time::NEVER,
+        }
     }
 
     /// Does what is due. Then [`Channel::poll_event`] and [`Channel::poll_transmit`] may have something.

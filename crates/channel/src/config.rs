@@ -2,6 +2,7 @@
 
 use crate::key::{PresharedKey, PublicKey, SecretKey};
 use base::Duration;
+use core::ops::RangeInclusive;
 use std::net::SocketAddr;
 
 /// The settings of one end.
@@ -35,6 +36,10 @@ pub struct Config {
     /// A session is replaced when one end has sent this many packets. Default: 2^23, the limit of QUIC for
     /// AES-GCM (RFC 9001 §6.6).
     pub rekey_after_packets: u64,
+    /// The lengths of datagrams, bytes of UDP payload: one that surely reaches the peer, and the longest that can.
+    /// Between them, the longest that reaches the peer is searched for ([`Event::Datagrams`], RFC 8899). Default: both
+    /// are 65,535, so that there is no search.
+    pub datagrams: RangeInclusive<u16>,
 }
 
 impl Config {
@@ -56,6 +61,7 @@ impl Config {
             lost_after: Duration::from_secs(30),
             rekey_after: Duration::from_secs(120),
             rekey_after_packets: 1 << 23,
+            datagrams: u16::MAX..=u16::MAX,
         }
     }
 
@@ -100,6 +106,8 @@ pub enum Event {
     Lost,
     /// A packet has arrived from the peer that was lost. It has kept its state.
     Resumed,
+    /// Datagrams of this length, bytes of UDP payload, and no longer ones, are known to reach the peer.
+    Datagrams(u16),
 }
 
 /// Why a payload was not sealed.
@@ -108,6 +116,9 @@ pub enum SealError {
     /// There is no session with the peer.
     #[error("there is no session with the peer")]
     NoSession,
+    /// The payload has more than 255 parts.
+    #[error("the payload has too many parts")]
+    TooLong,
     /// The packet has no room for header and tag.
     #[error("the packet is shorter than {} bytes", crate::OVERHEAD)]
     TooShort,

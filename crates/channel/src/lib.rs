@@ -38,6 +38,9 @@
 //! | 3 stale | code of the initiation 16, newest timestamp 8, code 16 | 42 |
 //! | 4 data | receiver's index 4, number 8, payload, tag 16 | payload + 30 |
 //! | 5 probe | the same | payload + 30 |
+//! | 6 path probe | the same, with padding for payload | its length |
+//! | 7 path answer | the same, with the length of a path probe, 2, for payload | 32 |
+//! | 8 part | the same, with number 4, part 1 and parts 1 before the bytes | payload + 36 |
 //!
 //! - *Noise message*: ephemeral public key 32, then encrypted the index 4 that the sender chose for packets to
 //!   it, and its instance 8, and the tag 16. The prologue is `lasthop channel 1` and the header of the
@@ -51,6 +54,10 @@
 //!   then the number). The header, 14 bytes, is the associated data.
 //! - A *probe* is answered with a packet, data without payload if there is nothing else. Packets without
 //!   payload are not handed up.
+//! - A *path probe* is answered with its length. No router may fragment it. Answers show how long datagrams may be
+//!   (RFC 8899): [`Config::datagrams`].
+//! - A payload that is too long for a datagram is sent in *parts*: its number, that of the part from 0 on, and how many
+//!   there are. It is handed up when all have arrived; eight may be incomplete at a time.
 //!
 //! # What a flood costs
 //! A datagram that its sender could not authenticate changes no state but a count, and allocates nothing.
@@ -86,6 +93,8 @@ mod key;
 mod liveness;
 mod noise;
 mod packet;
+mod parts;
+mod path_mtu;
 mod session;
 mod sessions;
 mod window;

@@ -57,6 +57,11 @@ impl Liveness {
         self.probes = None;
     }
 
+    /// When an authentic packet has arrived last.
+    pub(crate) fn heard(&self) -> Time {
+        self.heard
+    }
+
     /// When the next probe is due. Once the peer is silent, handshakes take the place of probes.
     pub(crate) fn probe_at(&self) -> Time {
         match (self.probes, self.keep_alive) {

@@ -25,6 +25,9 @@ mod kind {
     pub(super) const STALE: u8 = 3;
     pub(super) const DATA: u8 = 4;
     pub(super) const PROBE: u8 = 5;
+    pub(super) const PATH_PROBE: u8 = 6;
+    pub(super) const PATH_ANSWER: u8 = 7;
+    pub(super) const PART: u8 = 8;
 }
 
 /// A datagram, parsed and not authenticated.
@@ -43,12 +46,44 @@ pub(crate) enum Packet<'a> {
 /// The header of a transport packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// It asks for an answer.
-    pub(crate) is_probe: bool,
+    pub(crate) purpose: Purpose,
     /// The index that the receiver has chosen for the session.
     pub(crate) receiver: u32,
     /// The packet's number, which is the nonce.
     pub(crate) counter: u64,
+}
+
+/// What a transport packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Payload, or without any the answer to a probe.
+    Data,
+    /// It asks for an answer.
+    Probe,
+    /// It asks whether a datagram of its length arrives; its payload is padding.
+    PathProbe,
+    /// Its payload is the length of a path probe that has arrived, in two bytes.
+    PathAnswer,
+    /// Its payload is a part of one.
+    Part,
+}
+
+impl Purpose {
+    fn of(kind: u8) -> Option<Purpose> {
+        use Purpose::{Data, Part, PathAnswer, PathProbe, Probe};
+        let all = [Data, Probe, PathProbe, PathAnswer, Part];
+        all.into_iter().find(|purpose| purpose.kind() == kind)
+    }
+
+    fn kind(self) -> u8 {
+        match self {
+            Purpose::Data => kind::DATA,
+            Purpose::Probe => kind::PROBE,
+            Purpose::PathProbe => kind::PATH_PROBE,
+            Purpose::PathAnswer => kind::PATH_ANSWER,
+            Purpose::Part => kind::PART,
+        }
+    }
 }
 
 /// Why a datagram is not a packet.
@@ -90,19 +125,19 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Packet<'_>, NotAPacket> {
             let (newest, _) = take(rest)?;
             Ok(Packet::Stale { echo, newest: u64::from_be_bytes(*newest) })
         }
-        kind::DATA | kind::PROBE => {
+        _ => {
+            let purpose = Purpose::of(kind).ok_or(NotAPacket::Kind)?;
             let (receiver, rest) = take(rest)?;
             let (counter, rest) = take(rest)?;
             if rest.len() < TAG {
                 return Err(NotAPacket::Length);
             }
             Ok(Packet::Transport(Header {
-                is_probe: kind == kind::PROBE,
+                purpose,
                 receiver: u32::from_be_bytes(*receiver),
                 counter: u64::from_be_bytes(*counter),
             }))
         }
-        _ => Err(NotAPacket::Kind),
     }
 }
 
@@ -110,7 +145,7 @@ impl Header {
     pub(crate) fn emit(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[0] = VERSION;
-        bytes[1] = if self.is_probe { kind::PROBE } else { kind::DATA };
+        bytes[1] = self.purpose.kind();
         bytes[2..6].copy_from_slice(&self.receiver.to_be_bytes());
         bytes[6..].copy_from_slice(&self.counter.to_be_bytes());
         bytes
@@ -163,13 +198,15 @@ mod tests {
     #[test]
     fn each_kind_is_read_as_it_was_written() {
         let (noise, echo) = ([3; NOISE], [4; MAC]);
-        let header = Header { is_probe: true, receiver: 5, counter: 6 };
+        let header = Header { purpose: Purpose::Probe, receiver: 5, counter: 6 };
         for (packet, rest, length) in [
             (Packet::Initiation { timestamp: 1 << 63, noise: &noise }, MAC, 86),
             (Packet::Response { receiver: 7, noise: &noise }, MAC, 82),
             (Packet::Stale { echo: &echo, newest: 9 }, MAC, 42),
             (Packet::Transport(header), TAG, 30),
-            (Packet::Transport(Header { is_probe: false, ..header }), TAG + 70_000, 70_030),
+            (Packet::Transport(Header { purpose: Purpose::Data, ..header }), TAG + 70_000, 70_030),
+            (Packet::Transport(Header { purpose: Purpose::PathProbe, ..header }), TAG + 70, 100),
+            (Packet::Transport(Header { purpose: Purpose::PathAnswer, ..header }), TAG + 2, 32),
         ] {
             let bytes = bytes(&packet, rest);
             assert_eq!((parse(&bytes), bytes.len()), (Ok(packet), length));
@@ -181,7 +218,7 @@ mod tests {
         /// Whatever arrives is a packet that is written as it was read, or has a reason not to be.
         #[test]
         fn any_bytes_are_a_packet_or_have_a_reason_not_to_be(
-            start in prop_oneof![Just([1u8, 1]), (0u8..3, 0u8..7).prop_map(|(a, b)| [a, b])],
+            start in prop_oneof![Just([1u8, 1]), (0u8..3, 0u8..10).prop_map(|(a, b)| [a, b])],
             rest in prop::collection::vec(any::<u8>(), 0..100),
             cut in 0usize..3,
             length in prop_oneof![Just(86), Just(82), Just(42), 0usize..100],
@@ -196,7 +233,7 @@ mod tests {
                     prop_assert_eq!(&bytes[..again.len()], &again);
                 }
                 Err(NotAPacket::Version) => prop_assert_ne!(bytes[0], VERSION),
-                Err(NotAPacket::Kind) => prop_assert!(!(1..=5).contains(&bytes[1])),
+                Err(NotAPacket::Kind) => prop_assert!(!(1..=8).contains(&bytes[1])),
                 Err(NotAPacket::Length) => prop_assert!(![42, 82, 86].contains(&bytes.len())
                     || bytes[1] <= 3),
             }

@@ -1,6 +1,6 @@
 //! A session: the keys of one handshake, the numbers of its packets, and the replay window.
 
-use crate::packet::{HEADER, Header};
+use crate::packet::{HEADER, Header, Purpose};
 use crate::window::Window;
 use aes_gcm::{AeadInOut, Aes256Gcm, Tag};
 use base::Time;
@@ -91,13 +91,13 @@ impl Session {
 
     /// Makes a transport packet of the payload between the room for header and tag. `None` if the
     /// packet is too short for these, or numbers are exhausted.
-    pub(crate) fn seal(&mut self, is_probe: bool, packet: &mut [u8]) -> Option<()> {
+    pub(crate) fn seal(&mut self, purpose: Purpose, packet: &mut [u8]) -> Option<()> {
         let (header, rest) = packet.split_first_chunk_mut::<HEADER>()?;
         let (payload, tag) = rest.split_last_chunk_mut::<TAG>()?;
         let counter = self.sent;
         // Incremented first: whatever happens below, no number is used twice.
         self.sent = counter.checked_add(1)?;
-        *header = Header { is_probe, receiver: self.remote, counter }.emit();
+        *header = Header { purpose, receiver: self.remote, counter }.emit();
         *tag = encrypt(&self.keys.seal, counter, header, payload)?;
         Some(())
     }

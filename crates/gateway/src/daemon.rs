@@ -6,7 +6,7 @@ use crate::handover::{self, Before};
 use crate::journal::Journal;
 use crate::lost::Lost;
 use crate::network::Network;
-use crate::peer::{self, PeerError, Way};
+use crate::peer::{self, Mtu, PeerError, Way};
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
 use crate::{Observation, doctor, secret};
@@ -130,12 +130,12 @@ impl Daemon {
             Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
             Work::Pair(pair, peer) => {
                 let known = before.as_ref().and_then(|before| before.peer);
-                let opened = Way::open(clock.now(), peer, known)?;
                 let hop = match peer.mtu {
-                    Some(mtu) => mtu,
-                    None => Netlink::open()?.mtu(&gateway.wan)?,
+                    Some(mtu) => Mtu::Known(mtu),
+                    None => Mtu::AtMost(Netlink::open()?.mtu(&gateway.wan)?),
                 };
-                let pair = Pair { mtu: hop, ..pair.clone() };
+                let opened = Way::open(clock.now(), peer, (known, hop))?;
+                let pair = Pair { mtu: hop.first(), ..pair.clone() };
                 let plane = one_of_pair(gateway, &pair, opened.names(), peer, (mtu, seed));
                 way = Some(opened);
                 Kind::Pair(plane)
@@ -361,7 +361,7 @@ fn one_of_pair(
     peer: &Peer,
     (mtu, seed): (u16, Seed),
 ) -> PairGateway {
-    let is_ipv6 = peer.address.is_none_or(|address| address.is_ipv6());
+    let is_ipv6 = peer::is_over_ipv6(peer.address);
     at_site(gateway, names, (mtu, seed), |site| pair.gateway(site, peer::overhead(is_ipv6)))
 }
 

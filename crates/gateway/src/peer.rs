@@ -4,13 +4,14 @@
 use base::{Duration, Time};
 use channel::{Channel, ConfigError, Event, HEADER, OVERHEAD, SecretKey, TAG, system_entropy};
 use live::inline::{Change, Received, Underlay};
+use live::sockopt;
 use scenario::Peer;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -44,13 +45,54 @@ const CREDENTIALS: &str = "/etc/lasthop";
 
 /// Bytes of headers in front of SRP's: IP, UDP, and what the channel adds.
 pub(crate) fn overhead(is_ipv6: bool) -> u32 {
-    let ip = if is_ipv6 { 40 } else { 20 };
-    ip + 8 + OVERHEAD as u32
+    headers(is_ipv6) + OVERHEAD as u32
+}
+
+/// Bytes of the headers of a datagram: IP and UDP.
+fn headers(is_ipv6: bool) -> u32 {
+    if is_ipv6 { 48 } else { 28 }
+}
+
+/// What is known of the longest packet of the hop, bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mtu {
+    /// This.
+    Known(u32),
+    /// At most that of the interface. It is searched for.
+    AtMost(u32),
+}
+
+impl Mtu {
+    /// Paths with a smaller one are rare, and fragment what is longer (RFC 8200 §5).
+    const LEAST: u32 = 1280;
+
+    /// With which packets begin.
+    pub(crate) fn first(self) -> u32 {
+        match self {
+            Mtu::Known(bytes) => bytes,
+            Mtu::AtMost(bytes) => bytes.min(Mtu::LEAST),
+        }
+    }
+
+    /// The lengths of datagrams between which the longest is searched for.
+    fn datagrams(self, is_ipv6: bool) -> RangeInclusive<u16> {
+        let datagram = |packet: u32| {
+            u16::try_from(packet.saturating_sub(headers(is_ipv6))).unwrap_or(u16::MAX)
+        };
+        match self {
+            Mtu::Known(bytes) => datagram(bytes)..=datagram(bytes),
+            Mtu::AtMost(bytes) => datagram(self.first())..=datagram(bytes),
+        }
+    }
 }
 
 /// The way to the other gateway.
 pub(crate) struct Way {
     socket: UdpSocket,
+    /// The socket is one of IPv6, which may carry IPv4, too.
+    is_ipv6_socket: bool,
+    /// Datagrams are over IPv6.
+    is_ipv6: bool,
     channel: Channel,
     /// The names of the two gateways in packets, which are never on the wire.
     names: [IpAddr; 2],
@@ -66,14 +108,17 @@ impl Way {
     pub(crate) fn open(
         now: Time,
         peer: &Peer,
-        known: Option<SocketAddr>,
+        (known, mtu): (Option<SocketAddr>, Mtu),
     ) -> Result<Way, PeerError> {
         let secret = read_key(&peer.key)?;
         let theirs: channel::PublicKey = peer.peer_key.parse().map_err(PeerError::PeerKey)?;
         let own_is_first = secret.public().to_string() < theirs.to_string();
         let unix_time = unix_time().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let address = known.or(peer.address);
+        let is_ipv6 = is_over_ipv6(address);
         let config = channel::Config {
-            address: known.or(peer.address),
+            address,
+            datagrams: mtu.datagrams(is_ipv6),
             unix_time: u64::try_from(unix_time.as_nanos()).unwrap_or(0),
             // A hop that is down should not be long in going on.
             keep_alive: Some(Duration::from_secs(5)),
@@ -87,6 +132,8 @@ impl Way {
         }
         Ok(Way {
             socket,
+            is_ipv6_socket: peer.listen.is_ipv6(),
+            is_ipv6,
             channel: Channel::new(now, config, system_entropy)?,
             names,
             changes: VecDeque::new(),
@@ -118,6 +165,7 @@ impl Way {
                 Event::AddressChanged(address) => info!(%address, "the other gateway is here"),
                 Event::Lost => info!("the other gateway does not answer"),
                 Event::Resumed => info!("the other gateway answers again"),
+                Event::Datagrams(longest) => self.on_longest(longest.into()),
             }
             match event {
                 // One that was started again refuses what it does not know.
@@ -125,15 +173,44 @@ impl Way {
                     self.changes.push_back(Change::Up(peer));
                 }
                 Event::Lost => self.changes.push_back(Change::Down(peer)),
-                Event::AddressChanged(_) => {}
+                Event::AddressChanged(_) | Event::Datagrams(_) => {}
             }
         }
         let mut buffer = std::mem::take(&mut self.buffer);
+        while let Some(address) = self.channel.poll_path_probe(now, &mut buffer) {
+            self.send_whole(&buffer, address);
+        }
         while let Some(address) = self.channel.poll_transmit(now, &mut buffer) {
             self.send_to(&buffer, address);
-            buffer.clear();
         }
+        buffer.clear();
         self.buffer = buffer;
+    }
+
+    /// Sends what was cut when longer packets reached the other gateway.
+    fn send_parts(&mut self, now: Time, payload: &[u8]) {
+        let mut sealed = Vec::new();
+        let keep = |part: &[u8], address| sealed.push((part.to_vec(), address));
+        // Without a session it is lost, too.
+        let _ = self.channel.seal_parts(now, payload, &mut Vec::new(), keep);
+        sealed.iter().for_each(|(part, address)| self.send_to(part, *address));
+    }
+
+    /// Sends a probe of the path, which no router may fragment. If it cannot be sent, it is lost, too.
+    fn send_whole(&self, probe: &[u8], address: SocketAddr) {
+        let allow = |allow| sockopt::allow_fragments(&self.socket, self.is_ipv6_socket, allow);
+        if allow(false).is_ok() {
+            let _ = self.socket.send_to(probe, address);
+        }
+        // It has worked before.
+        let _ = allow(true);
+    }
+
+    /// Datagrams of this length, and no longer ones, reach the other gateway.
+    fn on_longest(&mut self, datagram: u32) {
+        let bytes = datagram + headers(self.is_ipv6);
+        info!(bytes, "the longest packet to the other gateway");
+        self.changes.push_back(Change::Mtu(self.names[1], bytes));
     }
 
     /// The packet in a payload, and the place of its data there.
@@ -168,6 +245,11 @@ impl Underlay for Way {
             start..start + payload.len()
         });
         self.serve(now);
+        let payload = payload.or_else(|| {
+            let joined = self.channel.take_joined()?;
+            memory.get_mut(..joined.len())?.copy_from_slice(&joined);
+            Some(0..joined.len())
+        });
         let packet = payload.and_then(|place| {
             let (packet, data) = self.read(&memory[place.clone()])?;
             Some(Received::Packet(
@@ -178,15 +260,16 @@ impl Underlay for Way {
         packet.unwrap_or(Received::Other)
     }
 
-    fn send(&mut self, now: Time, packet: &Packet, payload: &[&[u8]]) {
+    fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
         let Body::Srp(srp) = &packet.body else { return };
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.resize(HEADER, 0);
-        if srp.write(&mut buffer).is_ok() {
-            payload.iter().for_each(|piece| buffer.extend_from_slice(piece));
+        if srp.write(&mut buffer).is_ok() && append(&mut buffer) {
             buffer.resize(buffer.len() + TAG, 0);
-            if let Ok(address) = self.channel.seal(now, &mut buffer) {
+            if buffer.len() > OVERHEAD + self.channel.longest_payload() {
+                self.send_parts(now, &buffer[HEADER..buffer.len() - TAG]);
+            } else if let Ok(address) = self.channel.seal(now, &mut buffer) {
                 self.send_to(&buffer, address);
             }
         }
@@ -206,6 +289,11 @@ impl Underlay for Way {
         self.channel.handle_timeout(now);
         self.serve(now);
     }
+}
+
+/// Whether datagrams to an address go over IPv6; if it is not known, they may.
+pub(crate) fn is_over_ipv6(address: Option<SocketAddr>) -> bool {
+    address.is_none_or(|address| address.ip().to_canonical().is_ipv6())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program that runs in real time")]
@@ -265,5 +353,6 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
     let _ = socket.set_send_buffer_size(Way::BUFFER);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
+    sockopt::allow_fragments(&socket, address.is_ipv6(), true).map_err(io::Error::other)?;
     Ok(socket.into())
 }

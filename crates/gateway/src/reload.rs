@@ -48,10 +48,9 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
             let is_given = matches!(new.rate, Some(HopRate::Given(_)));
             keys.push(("rate", old.rate != new.rate && !is_given));
         }
-        (Work::Pair(old, old_peer), Work::Pair(new, new_peer)) => {
+        (Work::Pair(_, old_peer), Work::Pair(_, new_peer)) => {
             let Peer { address, peer_key, key, listen, mtu } = old_peer;
             keys.extend([
-                ("rate", old.rate != new.rate),
                 ("peer", *address != new_peer.address),
                 ("peer_key", *peer_key != new_peer.peer_key),
                 ("key", *key != new_peer.key),

@@ -102,6 +102,13 @@ pub enum LinkEvent<'a> {
         /// The address of the node at its other end.
         peer: IpAddr,
     },
+    /// The longest packets that reach this node have another length than before.
+    Mtu {
+        /// The address of the node at its other end.
+        peer: IpAddr,
+        /// Their length, bytes of IP packets.
+        bytes: u32,
+    },
 }
 
 /// An indication of a box to the host of its node.

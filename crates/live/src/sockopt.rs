@@ -1,7 +1,10 @@
-//! Socket options of the kernel's TCP that no maintained crate has.
+//! Socket options that no maintained crate has.
 
 use crate::Error;
 use crate::error::Doing;
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -63,7 +66,7 @@ pub fn tcp_counts(socket: &impl AsFd) -> Result<TcpCounts, Error> {
 /// # Errors
 /// If it is no TCP socket, or the window is none.
 pub fn set_window_clamp(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
-    set(socket, libc::TCP_WINDOW_CLAMP, bytes)
+    set(socket, (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP), bytes)
         .doing(|| format!("limiting the window to {bytes} bytes"))
 }
 
@@ -73,7 +76,8 @@ pub fn set_window_clamp(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
 /// # Errors
 /// If it is no TCP socket.
 pub fn accept_fast_open(listener: &impl AsFd, pending: u32) -> Result<(), Error> {
-    set(listener, libc::TCP_FASTOPEN, pending).doing(|| "accepting Fast Open".to_owned())
+    set(listener, (libc::IPPROTO_TCP, libc::TCP_FASTOPEN), pending)
+        .doing(|| "accepting Fast Open".to_owned())
 }
 
 /// Lets a socket connect by TCP Fast Open (RFC 7413). If a cookie is known, the SYN goes with the
@@ -82,18 +86,42 @@ pub fn accept_fast_open(listener: &impl AsFd, pending: u32) -> Result<(), Error>
 /// # Errors
 /// If it is no TCP socket, or the `sysctl` setting `net.ipv4.tcp_fastopen` forbids it.
 pub fn connect_by_fast_open(socket: &impl AsFd) -> Result<(), Error> {
-    set(socket, libc::TCP_FASTOPEN_CONNECT, 1).doing(|| "connecting by Fast Open".to_owned())
+    set(socket, (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT), 1)
+        .doing(|| "connecting by Fast Open".to_owned())
 }
 
-/// Sets a number of a TCP socket.
-fn set(socket: &impl AsFd, option: libc::c_int, value: u32) -> io::Result<()> {
+/// Lets datagrams of a UDP socket be fragmented on their way, or, with `false`, not: what is too long is lost, or
+/// refused by the kernel. What the kernel has learned of paths does not matter then.
+///
+/// # Errors
+/// If it is no UDP socket.
+pub fn allow_fragments(socket: &impl AsFd, is_ipv6: bool, allow: bool) -> Result<(), Error> {
+    let doing = || "setting whether datagrams may be fragmented".to_owned();
+    let (ipv4, ipv6) = match allow {
+        true => (Ipv4PathMtuDiscovery::DONT, Ipv6PathMtuDiscovery::WANT),
+        false => (Ipv4PathMtuDiscovery::PROBE, Ipv6PathMtuDiscovery::PROBE),
+    };
+    set_ip_mtu_discover(socket, ipv4).map_err(io::Error::from).doing(doing)?;
+    if is_ipv6 {
+        set_ipv6_mtu_discover(socket, ipv6).map_err(io::Error::from).doing(doing)?;
+        set(socket, (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG), u32::from(!allow)).doing(doing)?;
+    }
+    Ok(())
+}
+
+/// Sets a number of a socket, by the level of its option.
+fn set(
+    socket: &impl AsFd,
+    (level, option): (libc::c_int, libc::c_int),
+    value: u32,
+) -> io::Result<()> {
     let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
     // SAFETY: the kernel reads the integer that it is pointed at.
     #[expect(unsafe_code, reason = "no crate has these options")]
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
+            level,
             option,
             (&raw const value).cast(),
             size_of_val(&value) as libc::socklen_t,

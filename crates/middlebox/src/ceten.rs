@@ -179,7 +179,7 @@ impl Middlebox for Meter {
             LinkEvent::Corrupted(_) => at(&mut self.arriving, port).count(self.a, false),
             LinkEvent::Corrected(_) => at(&mut self.arriving, port).corrected = true,
             LinkEvent::Dropped(_) => at(&mut self.leaving, port).count(self.a, false),
-            LinkEvent::Up { .. } | LinkEvent::Down { .. } => {}
+            LinkEvent::Up { .. } | LinkEvent::Down { .. } | LinkEvent::Mtu { .. } => {}
         }
     }
 }

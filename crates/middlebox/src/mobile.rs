@@ -395,7 +395,10 @@ impl Middlebox for MobileAgent {
                     hop.suspend(now);
                 }
             }
-            LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => {}
+            LinkEvent::Corrupted(_)
+            | LinkEvent::Corrected(_)
+            | LinkEvent::Dropped(_)
+            | LinkEvent::Mtu { .. } => {}
         }
     }
 }

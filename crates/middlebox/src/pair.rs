@@ -25,6 +25,10 @@ base::settings! {
         /// The rate of the hop in the direction away from the gateway, of IP packets. With `"measured"`, which is
         /// the default, the gateway learns it from what is delivered.
         pub rate: Option<HopRate>,
+        /// The hop carries other traffic, too: a congestion window bounds what is in flight, with the additive
+        /// increase and multiplicative decrease of TCP, and `rate` is the most. Without, all that is lost counts
+        /// as corrupted.
+        pub share: bool,
         /// The largest packet of the hop, bytes.
         pub mtu: u32 as Kind::at_least(Pair::LEAST_MTU),
         /// The most data of a connection that the gateway holds in each direction, besides what receive
@@ -48,6 +52,7 @@ impl Default for Pair {
         Pair {
             hop: String::new(),
             rate: None,
+            share: false,
             mtu: 1500,
             cache: Bytes(4 << 20),
             teardown: Teardown::default(),
@@ -88,29 +93,35 @@ impl Pair {
         if !site.has_streams {
             relays.gather();
         }
-        let rate = match self.rate {
-            Some(HopRate::Given(rate)) => Some(rate),
-            Some(HopRate::Measured) | None => None,
-        };
-        let streams = u16::try_from(self.connections).unwrap_or(Gateway::STREAMS);
-        let headers = overhead + wire::Srp::DATA as u32;
-        let srp = srp::Config {
-            rate,
-            overhead,
-            segment_size: self.mtu.saturating_sub(headers),
-            streams: streams.min(Gateway::STREAMS),
-            ..srp::Config::default()
-        };
-        relays.enable_srp(srp, of_associations);
+        let srp = self.srp(overhead);
+        relays.enable_srp(srp.clone(), of_associations);
         let peer = site.address_of(&self.hop);
         Gateway {
             relays,
             split: self.split(site.tcp),
+            srp,
             own: peer.map_or(site.own[0], |peer| site.address(peer.is_ipv6())),
             peer,
             hop: site.ports_from(&self.hop),
             limit: self.connections,
             next_attempt: Time::ZERO,
+        }
+    }
+
+    /// The settings of the association.
+    fn srp(&self, overhead: u32) -> srp::Config {
+        let rate = match self.rate {
+            Some(HopRate::Given(rate)) => Some(rate),
+            Some(HopRate::Measured) | None => None,
+        };
+        let streams = u16::try_from(self.connections).unwrap_or(Gateway::STREAMS);
+        srp::Config {
+            rate,
+            share: self.share,
+            overhead,
+            segment_size: segment_size(self.mtu, overhead),
+            streams: streams.min(Gateway::STREAMS),
+            ..srp::Config::default()
         }
     }
 
@@ -127,10 +138,16 @@ impl Pair {
     }
 }
 
+/// The data of a segment in a packet of the longest kind.
+fn segment_size(mtu: u32, overhead: u32) -> u32 {
+    mtu.saturating_sub(overhead + wire::Srp::DATA as u32)
+}
+
 /// The box.
 pub struct Gateway {
     relays: Relays,
     split: Split,
+    srp: srp::Config,
     own: IpAddr,
     /// The other gateway.
     peer: Option<IpAddr>,
@@ -161,10 +178,25 @@ impl Gateway {
         &mut self.relays
     }
 
-    /// Sets what may be set while it runs, for connections that are split from now on: how they are split, and
-    /// how many at once.
+    /// Sets what may be set while it runs: the rate of the hop and whether it is shared; and, for connections that
+    /// are split from now on, how they are split, and how many at once.
     pub fn set(&mut self, pair: &Pair, tcp: &Config) {
         (self.split, self.limit) = (pair.split(tcp), pair.connections);
+        let new = pair.srp(self.srp.overhead);
+        let (rate, share) = (new.rate, new.share);
+        if (rate, share) != (self.srp.rate, self.srp.share) {
+            self.set_hop(srp::Config { rate, share, ..self.srp.clone() });
+        }
+    }
+
+    fn set_hop(&mut self, srp: srp::Config) {
+        self.relays.set_srp_hop(&srp);
+        self.srp = srp;
+    }
+
+    /// The longest packet that is sent over the hop, bytes.
+    fn longest_packet(&self) -> u32 {
+        self.srp.segment_size + self.srp.overhead + wire::Srp::DATA as u32
     }
 
     /// Whether this one opens the association: the one with the lower address.
@@ -244,6 +276,10 @@ impl Middlebox for Gateway {
                 self.relays.resume_srp(now, peer, Handoff::Restored);
                 self.transmit(now, cx);
             }
+            (LinkEvent::Mtu { peer, bytes }, Some(own)) if peer == own => {
+                let segment_size = segment_size(bytes, self.srp.overhead);
+                self.set_hop(srp::Config { segment_size, ..self.srp.clone() });
+            }
             _ => {}
         }
     }
@@ -265,6 +301,7 @@ impl Middlebox for Gateway {
     }
 
     fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("longest_packet_bytes", self.longest_packet().into());
         gauge("associations", self.relays.open_associations() as u64);
         gauge("held_bytes", self.relays.held());
         gauge("split_connections", self.relays.open_connections() as u64);

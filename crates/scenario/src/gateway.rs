@@ -20,6 +20,7 @@ use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::{Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tcp::Config;
 use tcp::congestion::Congestion;
@@ -135,7 +136,10 @@ table! {
         key: String = "/etc/lasthop/private.key".to_owned();
         /// The address and the UDP port at which this gateway listens to the other (mode `pair`).
         listen: Listening;
-        /// The largest packet of the hop, bytes (mode `pair`). Without, that of its interface.
+        /// The hop carries other traffic, too (mode `pair`): what is in flight is bounded as by TCP's congestion
+        /// window, and `rate` is the most. Without, all that is lost counts as corrupted.
+        share: Spanned<bool>;
+        /// The largest packet of the hop, bytes (mode `pair`). Without, it is found out, up to that of its interface.
         mtu: Spanned<Count>;
         /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
         /// it should be local. Without, there are none.
@@ -156,7 +160,7 @@ pub struct Peer {
     pub key: PathBuf,
     /// Where this gateway listens.
     pub listen: SocketAddr,
-    /// The largest packet of the hop, bytes, if it is not that of its interface.
+    /// The largest packet of the hop, bytes; if it is not given, it is to be found out.
     pub mtu: Option<u32>,
 }
 
@@ -206,6 +210,8 @@ impl Gateway {
     /// The congestion control over the hop, by default: losses by corruption below its threshold do not slow it
     /// down (`bench/gateway_congestion.py`).
     const CONGESTION: Congestion = Congestion::Bbr;
+    /// What the largest packet of a hop may be, bytes.
+    const MTU: RangeInclusive<u32> = 256..=65_535;
     /// The longest name of an interface (`IFNAMSIZ` of linux/if.h, without the final 0).
     const LONGEST_NAME: usize = 15;
 
@@ -241,7 +247,7 @@ fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
     let Some(table) = root.get_ref().as_table() else { return };
     let others = match mode {
         Mode::Pair => return,
-        Mode::Spoof | Mode::Split => ["peer", "peer_key", "key", "listen", "mtu"],
+        Mode::Spoof | Mode::Split => ["peer", "peer_key", "key", "listen", "mtu", "share"],
     };
     for (key, value) in others.into_iter().filter_map(|key| Some((key, table.get(key)?))) {
         let message = format!("`{key}` is of mode \"pair\" alone");
@@ -321,6 +327,7 @@ fn resolve(
                 cache: cache.unwrap_or(default.cache),
                 teardown,
                 connections: connections.unwrap_or(default.connections),
+                share: written.share.is_some_and(Spanned::into_inner),
                 ..default
             };
             let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, Gateway::PORT));
@@ -333,7 +340,15 @@ fn resolve(
                 });
                 return None;
             };
-            let mtu = written.mtu.map(|mtu| u32::try_from(mtu.get_ref().0).unwrap_or(u32::MAX));
+            let mtu = written.mtu.map(|mtu| {
+                let bytes = u32::try_from(mtu.get_ref().0).unwrap_or(u32::MAX);
+                if !Gateway::MTU.contains(&bytes) {
+                    let (least, most) = (Gateway::MTU.start(), Gateway::MTU.end());
+                    let message = format!("expected bytes, {least} to {most}");
+                    problems.push(Problem::at(mtu.span(), message));
+                }
+                bytes
+            });
             let peer = Peer {
                 address: written.peer.map(|Listening(address)| address),
                 peer_key: peer_key.into_inner(),

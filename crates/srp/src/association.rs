@@ -327,12 +327,12 @@ impl Association {
         self.is_suspended
     }
 
-    /// Sets what the settings say of the hop, which is another one: [`Config::segment_size`], for segments that
-    /// are not sent yet, [`Config::overhead`], [`Config::rate`] and [`Config::share`].
+    /// Sets what the settings say of the hop: [`Config::segment_size`], for segments that are not sent yet,
+    /// [`Config::overhead`], [`Config::rate`], [`Config::share`] and [`Config::gather`]. If it is another hop,
     /// [`Association::resume`] follows.
     pub fn set_hop(&mut self, config: &Config) {
-        let Config { segment_size, overhead, rate, share, .. } = config.in_range();
-        self.config = Config { segment_size, overhead, rate, share, ..self.config.clone() };
+        let Config { segment_size, overhead, rate, share, gather, .. } = config.in_range();
+        self.config = Config { segment_size, overhead, rate, share, gather, ..self.config.clone() };
         self.sender.set_hop(&self.config);
     }
 

@@ -44,6 +44,11 @@ pub struct Config {
     /// The association fails when the peer has not answered for this long. Time during which it is
     /// suspended does not count. Default: 60 s.
     pub give_up: Duration,
+    /// A segment carries bytes of several writes although their payloads do not continue each other: its payload
+    /// is [`Payload::GATHERED`](wire::Payload::GATHERED), and [`Association::gathered`](crate::Association::gathered)
+    /// says which it has. Default: false. It belongs to the place of the association, not to its state.
+    #[serde(skip)]
+    pub gather: bool,
 }
 
 impl Config {
@@ -83,6 +88,7 @@ impl Default for Config {
             minimum_margin: Duration::from_millis(20),
             keep_alive: Some(Duration::from_secs(15)),
             give_up: Duration::from_secs(60),
+            gather: false,
         }
     }
 }

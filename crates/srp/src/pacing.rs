@@ -63,17 +63,25 @@ impl Pacing {
         Pacing { source, segment, most: config.rate, next: Time::ZERO, extra: 0 }
     }
 
-    /// Another hop has other settings. What was measured of the last one is where measuring begins.
+    /// Another hop has other settings. What was measured of the last one is where measuring begins, and the window of
+    /// the last one is that of the next.
     pub(crate) fn set_hop(&mut self, config: &Config, header: u32) {
         let new = Pacing::new(config, header);
         let source = match (&mut self.source, new.source) {
             (Source::Measured(old), Source::Measured(_)) => {
                 old.set_segment(new.segment);
-                return (self.segment, self.most) = (new.segment, new.most);
+                None
             }
-            (_, source) => source,
+            (Source::Shared(old), Source::Shared(_)) => {
+                old.set_segment(new.segment);
+                None
+            }
+            (_, source) => Some(source),
         };
-        (self.source, self.segment, self.most) = (source, new.segment, new.most);
+        if let Some(source) = source {
+            self.source = source;
+        }
+        (self.segment, self.most) = (new.segment, new.most);
     }
 
     /// The rate that is known of the hop.

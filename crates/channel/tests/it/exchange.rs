@@ -24,13 +24,14 @@ enum Step {
 fn network() -> impl Strategy<Value = Network> {
     let share = || prop_oneof![Just(0.0), 0.0..0.6];
     let times = (1u64..1500, prop_oneof![Just(0u64), 0u64..2000]);
-    (times, share(), share(), share()).prop_map(
-        |((delay, jitter), loss, duplication, corruption)| Network {
+    (times, share(), share(), share(), 1200usize..1600).prop_map(
+        |((delay, jitter), loss, duplication, corruption, longest)| Network {
             delay: millis(delay),
             jitter: millis(jitter),
             loss,
             duplication,
             corruption,
+            longest,
         },
     )
 }
@@ -39,7 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
     let end = || 0usize..2;
     let clock = prop_oneof![Just(0u64), Just(1 << 60), Just(1 << 61), Just(u64::MAX - 5)];
     prop_oneof![
-        20 => (end(), 0usize..1400).prop_map(|(end, length)| Step::Send(end, length)),
+        20 => (end(), 0usize..4000).prop_map(|(end, length)| Step::Send(end, length)),
         12 => (0u64..3000).prop_map(Step::Run),
         3 => (3000u64..100_000).prop_map(Step::Run),
         3 => network().prop_map(Step::Network),
@@ -81,6 +82,14 @@ fn check(world: &mut World, steps: Vec<Step>) {
     let carried = world.exchange(millis(500), secs(200));
     // The session may be replaced, and nothing is lost then.
     assert_eq!(carried, [(400, 400); 2]);
+    // Longer datagrams are tried again after ten minutes.
+    world.run(secs(700));
+    for end in &world.ends {
+        let (base, most) = (*end.config.datagrams.start(), *end.config.datagrams.end());
+        let arriving = most.min(world.network.longest as u16);
+        let known = end.longest.last().copied().unwrap_or(base);
+        assert!((arriving.saturating_sub(4)..=arriving).contains(&known), "{known} of {arriving}");
+    }
 }
 
 fn cases() -> u32 {
@@ -98,6 +107,7 @@ proptest! {
         seed in any::<u64>(),
         both_know in any::<bool>(),
         keep_alive in any::<bool>(),
+        longest in 1200u16..1600,
         network in network(),
         steps in prop::collection::vec(step(), 0..120),
     ) {
@@ -106,6 +116,7 @@ proptest! {
             // A short life of sessions, and the keep-alives that find a restart.
             rekey_after: secs(40),
             keep_alive: Some(secs(if keep_alive { 10 } else { 5 })),
+            datagrams: 1200..=longest,
             ..config
         });
         let mut world = World::new(seed, configs);

@@ -4,4 +4,5 @@
 mod behaviour;
 mod exchange;
 mod hostile;
+mod path_mtu;
 mod world;

@@ -2,7 +2,7 @@
 //! if the other end has sealed it.
 
 use base::{Duration, Random, Seed, Time};
-use channel::{Channel, Config, Event, HEADER, OVERHEAD, SealError, SecretKey};
+use channel::{Channel, Config, Event, HEADER, OVERHEAD, SealError, SecretKey, TAG};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -44,6 +44,8 @@ pub(crate) struct Network {
     pub(crate) loss: f64,
     pub(crate) duplication: f64,
     pub(crate) corruption: f64,
+    /// Longer probes of the path are lost; other datagrams are fragmented.
+    pub(crate) longest: usize,
 }
 
 impl Network {
@@ -53,6 +55,7 @@ impl Network {
         loss: 0.0,
         duplication: 0.0,
         corruption: 0.0,
+        longest: 1472,
     };
 }
 
@@ -71,6 +74,8 @@ pub(crate) struct End {
     pub(crate) sealed: u64,
     pub(crate) opened: BTreeSet<Payload>,
     pub(crate) events: Vec<Event>,
+    /// The longest datagrams that were known to arrive.
+    pub(crate) longest: Vec<u16>,
     /// The life of the peer as events show it: payloads of earlier ones must not come.
     peer_life: Option<u64>,
 }
@@ -106,6 +111,7 @@ impl World {
                 sealed: 0,
                 opened: BTreeSet::new(),
                 events: Vec::new(),
+                longest: Vec::new(),
                 peer_life: None,
             }
         });
@@ -174,6 +180,17 @@ impl World {
             words.next().unwrap().copy_from_slice(&word.to_be_bytes());
         }
         packet[HEADER + 16] = end as u8;
+        if packet.len() > OVERHEAD + it.channel.longest_payload() {
+            let mut parts = Vec::new();
+            let payload = &packet[HEADER..packet.len() - TAG];
+            let send = |part: &[u8], to| parts.push((part.to_vec(), to));
+            it.channel.seal_parts(now, payload, &mut Vec::new(), send)?;
+            it.sealed += 1;
+            for (part, to) in parts {
+                self.transmit(end, to, part);
+            }
+            return Ok(());
+        }
         let to = it.channel.seal(now, &mut packet)?;
         it.sealed += 1;
         self.transmit(end, to, packet);
@@ -188,7 +205,10 @@ impl World {
         }
         let from = address(end, self.ends[end].place);
         self.recorded.push((1 - end, from, bytes.clone()));
-        let Network { delay, jitter, loss, duplication, corruption } = self.network;
+        let Network { delay, jitter, loss, duplication, corruption, longest } = self.network;
+        if bytes[1] == 6 && bytes.len() > longest {
+            return;
+        }
         let copies = 1 + usize::from(duplication > 0.0 && self.random.chance(duplication));
         for _ in 0..copies {
             if loss > 0.0 && self.random.chance(loss) {
@@ -210,6 +230,9 @@ impl World {
     pub(crate) fn settle(&mut self, end: usize) {
         let now = self.local(end);
         let mut bytes = Vec::new();
+        while let Some(to) = self.ends[end].channel.poll_path_probe(now, &mut bytes) {
+            self.transmit(end, to, bytes.clone());
+        }
         let mut steps = 0;
         while let Some(to) = self.ends[end].channel.poll_transmit(now, &mut bytes) {
             self.transmit(end, to, bytes.clone());
@@ -220,7 +243,10 @@ impl World {
             if matches!(event, Event::Connected | Event::PeerRestarted) {
                 self.ends[end].peer_life = Some(self.ends[1 - end].life);
             }
-            self.ends[end].events.push(event);
+            match event {
+                Event::Datagrams(longest) => self.ends[end].longest.push(longest),
+                _ => self.ends[end].events.push(event),
+            }
         }
     }
 
@@ -228,7 +254,8 @@ impl World {
     pub(crate) fn deliver(&mut self, end: usize, from: SocketAddr, mut bytes: Vec<u8>) -> bool {
         let now = self.local(end);
         let payload = self.ends[end].channel.handle_datagram(now, from, &mut bytes);
-        let payload = payload.map(|payload| payload.to_vec());
+        let joined = self.ends[end].channel.take_joined();
+        let payload = payload.map(|payload| payload.to_vec()).or(joined);
         self.settle(end);
         let Some(payload) = payload else { return false };
         let word = |at| u64::from_be_bytes(payload[at..at + 8].try_into().unwrap());

@@ -12,6 +12,7 @@ mod install;
 mod metrics;
 mod operation;
 mod pair;
+mod path_mtu;
 mod process;
 mod split;
 mod spoof;

@@ -24,6 +24,8 @@ pub enum Change {
     Up(IpAddr),
     /// The peer does not answer.
     Down(IpAddr),
+    /// Packets to the peer may be so long, bytes of IP packets.
+    Mtu(IpAddr, u32),
 }
 
 /// A way to a peer, for packets of SRP: a socket with what protects its datagrams.
@@ -37,8 +39,9 @@ pub trait Underlay: Send {
     /// Reads the next datagram into memory, which has room for the largest.
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received;
 
-    /// Sends a packet, whose payload is these pieces. It may be lost.
-    fn send(&mut self, now: Time, packet: &Packet, payload: &[&[u8]]);
+    /// Sends a packet, whose payload `append` appends; if it says that it cannot, nothing is sent. A packet that is
+    /// sent may be lost.
+    fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool);
 
     /// The next change.
     fn poll_change(&mut self) -> Option<Change>;

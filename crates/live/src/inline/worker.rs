@@ -166,6 +166,7 @@ impl<B: Middlebox> Worker<B> {
             let event = match change {
                 Change::Up(peer) => LinkEvent::Up { peer },
                 Change::Down(peer) => LinkEvent::Down { peer },
+                Change::Mtu(peer, bytes) => LinkEvent::Mtu { peer, bytes },
             };
             self.middlebox.link(now, Side::Wan.port(), event, &mut self.outbox.context());
         }
@@ -241,22 +242,15 @@ impl<B: Middlebox> Worker<B> {
     /// Sends a packet to the peer.
     fn send_to_peer(&mut self, now: Time, packet: &Packet) {
         let Some(underlay) = &mut self.underlay else { return };
-        // A segment of SRP has few pieces.
-        let mut pieces: [&[u8]; 32] = [&[]; 32];
-        let (mut count, mut left) = (0, packet.payload.len);
-        for part in self.outbox.payloads(packet.payload) {
-            self.payloads.lend(part, &mut |bytes| {
-                if let Some(piece) = pieces.get_mut(count) {
-                    *piece = bytes;
-                    left -= bytes.len() as u32;
-                }
-                count += 1;
-            });
-        }
-        match left {
-            0 => underlay.send(now, packet, &pieces[..count]),
-            _ => self.counts.without_bytes += 1,
-        }
+        let (outbox, payloads) = (&self.outbox, &mut self.payloads);
+        let mut has_all = true;
+        underlay.send(now, packet, &mut |buffer| {
+            let mut parts = outbox.payloads(packet.payload);
+            has_all =
+                parts.all(|part| payloads.lend(part, &mut |bytes| buffer.extend_from_slice(bytes)));
+            has_all
+        });
+        self.counts.without_bytes += u64::from(!has_all);
     }
 
     /// Writes a packet with bytes that are kept.

@@ -56,6 +56,12 @@ impl Associations {
         (self.config, self.random) = (config, Some(random));
     }
 
+    /// Sets what the settings say of the hop.
+    pub(super) fn set_hop(&mut self, config: Config) {
+        self.for_all(|association| association.set_hop(&config));
+        self.config = config;
+    }
+
     /// Opens an association; `None` if none may begin.
     pub(super) fn connect(&mut self, now: Time, local: IpAddr, remote: IpAddr) -> Option<u32> {
         let random = self.random.as_mut()?;
@@ -232,20 +238,23 @@ impl Associations {
 
     /// Sends all that may be sent now, and forgets the associations that are over.
     pub(super) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Half>) {
-        let mut send = |ip: Ip, srp: Srp, payload: Payload| {
+        let mut send = |ip: Ip, (srp, payload): (Srp, Payload), from: Option<&Association>| {
             let (source_port, destination_port) = (Srp::PORT, Srp::PORT);
             let body = Body::Srp(Srp { source_port, destination_port, ..srp });
             *outlet.packet() = Packet { ip, body, payload, ..Packet::BLANK };
+            if let Some(association) = from.filter(|_| payload.stream == Payload::GATHERED) {
+                outlet.gather(&mut association.gathered(&srp, payload));
+            }
             outlet.send(0, &mut None, None);
         };
         for (ip, refusal) in self.refusals.drain(..) {
-            send(ip, refusal, Payload::default());
+            send(ip, (refusal, Payload::default()), None);
         }
         self.peers.use_due(now);
         let ended = &mut self.ended;
         self.peers.finish(now, |token, peer| {
-            while let Some((srp, payload)) = peer.association.poll_transmit(now) {
-                send(Ip::new(peer.local, peer.remote), srp, payload);
+            while let Some(segment) = peer.association.poll_transmit(now) {
+                send(Ip::new(peer.local, peer.remote), segment, Some(&peer.association));
             }
             let is_over = peer.association.is_closed() && peer.relays.is_empty();
             if is_over {

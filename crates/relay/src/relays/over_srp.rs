@@ -9,9 +9,16 @@ use srp::Config;
 use wire::{Body, Packet, Payload};
 
 impl Relays {
-    /// Lets connections go over SRP. `random` is for tokens.
+    /// Lets connections go over SRP. `random` is for tokens. [`Config::gather`] is as [`Relays::gather`] has set it.
     pub fn enable_srp(&mut self, config: Config, random: Random) {
-        self.halves.associations.enable(config, random);
+        let gather = self.halves.host.settings().gather;
+        self.halves.associations.enable(Config { gather, ..config }, random);
+    }
+
+    /// Sets what the settings say of the hop ([`srp::Association::set_hop`]), for associations that are there, too.
+    pub fn set_srp_hop(&mut self, config: &Config) {
+        let gather = self.halves.host.settings().gather;
+        self.halves.associations.set_hop(Config { gather, ..config.clone() });
     }
 
     /// Processes a packet if it is of SRP; returns whether it is. An association that the peer opens is

@@ -45,7 +45,10 @@ impl Middlebox for LinkLog {
         let (up, peer) = match event {
             LinkEvent::Up { peer } => (true, peer),
             LinkEvent::Down { peer } => (false, peer),
-            LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => return,
+            LinkEvent::Corrupted(_)
+            | LinkEvent::Corrected(_)
+            | LinkEvent::Dropped(_)
+            | LinkEvent::Mtu { .. } => return,
         };
         self.0.lock().expect("not poisoned").push((now, up, peer));
     }

@@ -1,6 +1,7 @@
 //! PDUs to be sent.
 
 use super::{Association, Phase};
+use crate::config::Config;
 use crate::sender::{Content, Record};
 use crate::stream::{Control, Flags, StreamId, StreamState};
 use base::Time;
@@ -14,6 +15,17 @@ impl Association {
         let now = self.clock.local(now);
         let (pdu, payload) = self.next_pdu(now)?;
         Some((Srp { source_port: 0, destination_port: 0, token: self.token, pdu }, payload))
+    }
+
+    /// The payloads that a gathered one ([`crate::Config::gather`]) consists of, in order. It must be that of the PDU
+    /// that was returned last.
+    pub fn gathered(&self, srp: &Srp, payload: Payload) -> impl Iterator<Item = Payload> {
+        let stream = match srp.pdu {
+            Pdu::Data(segment) => self.slots.find(segment.stream),
+            _ => None,
+        };
+        let stream = stream.and_then(|slot| self.slots.get(slot));
+        stream.into_iter().flat_map(move |stream| stream.send.gathered(payload))
     }
 
     fn next_pdu(&mut self, now: Time) -> Option<(Pdu, Payload)> {
@@ -98,7 +110,7 @@ impl Association {
     fn new_segment(&mut self, now: Time, slot: u32) -> Option<(Pdu, Payload)> {
         let generation = self.slots.id(slot).generation;
         let number = self.sender.next_number();
-        let most = self.config.segment_size;
+        let Config { segment_size: most, gather, .. } = self.config;
         let stream = self.slots.get_mut(slot)?;
         let mut record = Record::new(slot, generation);
         if let Some((flag, content)) = next_control(stream.control) {
@@ -109,7 +121,7 @@ impl Association {
                 stream.flags |= Flags::OPENED;
             }
         } else {
-            let piece = stream.send.take(number, most)?;
+            let piece = stream.send.take(number, most, gather)?;
             (record.offset, record.len, record.end) = (piece.offset, piece.len, piece.end);
         }
         let (name, chunk, payload) = chunk_of(Some(stream), &record);

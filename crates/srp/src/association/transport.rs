@@ -24,7 +24,8 @@ impl Stream<'_> {
     }
 
     /// Appends `len` bytes of `stream`, from `offset` on, to what is to be sent. Ignored after
-    /// [`Stream::close`]. A segment never carries bytes of two streams.
+    /// [`Stream::close`]. A segment never carries bytes of two streams, except with
+    /// [`Config::gather`](crate::Config::gather).
     pub fn write(&mut self, stream: u32, offset: u64, len: u64) {
         if let Some(state) = self.state_mut() {
             state.send.write(stream, offset, len);

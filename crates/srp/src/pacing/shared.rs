@@ -23,6 +23,10 @@ impl Shared {
         Shared { window: Shared::INITIAL * segment, threshold: u64::MAX, segment, recovery: 0 }
     }
 
+    pub(super) fn set_segment(&mut self, bytes: u64) {
+        self.segment = bytes;
+    }
+
     pub(super) fn limit(&self) -> u64 {
         self.window
     }

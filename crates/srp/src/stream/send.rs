@@ -129,13 +129,17 @@ impl SendHalf {
             || (self.is_closed && !self.is_end_sent && self.sent == self.written)
     }
 
-    /// Takes the next piece to be sent, at most `most` bytes, as the segment with this number.
-    pub(crate) fn take(&mut self, segment: u64, most: u32) -> Option<Piece> {
+    /// Takes the next piece to be sent, at most `most` bytes, as the segment with this number; of several runs if
+    /// `gathers`.
+    pub(crate) fn take(&mut self, segment: u64, most: u32, gathers: bool) -> Option<Piece> {
         if !self.has_segment() {
             return None;
         }
         let start = self.sent;
-        let run = self.run(start).map_or(start, Run::end);
+        let run = match gathers {
+            true => self.written,
+            false => self.run(start).map_or(start, Run::end),
+        };
         let len = u64::from(most).min(run - start).min(self.limit - start.min(self.limit));
         self.sent += len;
         let end = self.is_closed && self.sent == self.written;
@@ -154,9 +158,13 @@ impl SendHalf {
         self.later.get(self.later.partition_point(|run| run.end() <= at))
     }
 
-    /// The payload of a piece that was taken and not acknowledged.
+    /// The payload of a piece that was taken and not acknowledged. One of several runs is
+    /// [`Payload::GATHERED`], and has its place in the stream for offset.
     pub(crate) fn payload(&self, offset: u64, len: u32) -> Payload {
         match self.run(offset) {
+            Some(run) if offset >= run.start && offset + u64::from(len) > run.end() => {
+                Payload { stream: Payload::GATHERED, offset, len }
+            }
             Some(run) if offset >= run.start => {
                 Payload { stream: run.stream, offset: run.offset + (offset - run.start), len }
             }
@@ -209,9 +217,25 @@ impl SendHalf {
 
     /// What is written and not acknowledged, in order.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = Payload> {
-        let runs = core::iter::once(&self.front).chain(&self.later);
-        runs.flat_map(|run| {
-            let start = self.acknowledged.clamp(run.start, run.end());
+        self.payloads_from(self.acknowledged)
+    }
+
+    /// What a gathered payload consists of, in order.
+    pub(crate) fn gathered(&self, payload: Payload) -> impl Iterator<Item = Payload> {
+        let mut left = payload.len;
+        self.payloads_from(payload.offset).map_while(move |run| {
+            let part = run.take(left);
+            left -= part.len;
+            (part.len > 0).then_some(part)
+        })
+    }
+
+    /// What is written behind a place that is not acknowledged, in order.
+    fn payloads_from(&self, from: u64) -> impl Iterator<Item = Payload> {
+        let first = self.later.partition_point(|run| run.end() <= from);
+        let runs = core::iter::once(&self.front).chain(self.later.range(first..));
+        runs.flat_map(move |run| {
+            let start = from.clamp(run.start, run.end());
             // A run may be longer than a payload.
             (start..run.end()).step_by(u32::MAX as usize).map(|start| Payload {
                 stream: run.stream,
@@ -246,21 +270,44 @@ mod tests {
     fn a_piece_ends_where_the_identity_changes_and_at_the_limit() {
         let mut half = half();
         let pieces: Vec<_> =
-            (0..).map_while(|n| half.take(n, 80)).map(|p| (p.offset, p.len)).collect();
+            (0..).map_while(|n| half.take(n, 80, false)).map(|p| (p.offset, p.len)).collect();
         assert_eq!(pieces, [(0, 80), (80, 20), (100, 50)]);
         half.raise_limit(149);
         assert!(!half.has_segment());
         half.raise_limit(200);
         half.close();
-        assert_eq!(half.take(3, 80), Some(Piece { offset: 150, len: 50, end: true }));
-        assert_eq!(half.take(4, 80), None);
+        assert_eq!(half.take(3, 80, false), Some(Piece { offset: 150, len: 50, end: true }));
+        assert_eq!(half.take(4, 80, false), None);
         assert_eq!(half.payload(150, 50), Payload { stream: 2, offset: 50, len: 50 });
+    }
+
+    #[test]
+    fn a_gathered_piece_has_what_was_written_in_order() {
+        let mut half = half();
+        half.write(3, 7, 30);
+        half.raise_limit(230);
+        let pieces: Vec<_> =
+            (0..).map_while(|n| half.take(n, 90, true)).map(|p| (p.offset, p.len)).collect();
+        assert_eq!(pieces, [(0, 90), (90, 90), (180, 50)]);
+        let gathered = |(offset, len)| {
+            let payload = half.payload(offset, len);
+            let is_gathered = payload.stream == Payload::GATHERED;
+            let parts = half.gathered(payload).map(|part| (part.stream, part.offset, part.len));
+            is_gathered.then(|| parts.collect::<Vec<_>>())
+        };
+        assert_eq!(half.payload(0, 90), Payload { stream: 1, offset: 500, len: 90 });
+        assert_eq!(gathered((90, 90)), Some(vec![(1, 590, 10), (2, 0, 80)]));
+        assert_eq!(gathered((180, 50)), Some(vec![(2, 80, 20), (3, 7, 30)]));
+        // The same once what precedes is acknowledged.
+        half.on_acknowledged(|segment| segment < 2);
+        let parts: Vec<_> = half.gathered(half.payload(180, 50)).map(|part| part.len).collect();
+        assert_eq!(parts, [20, 30]);
     }
 
     #[test]
     fn bytes_are_released_in_order() {
         let mut half = half();
-        while half.take(half.outstanding.end(), 80).is_some() {}
+        while half.take(half.outstanding.end(), 80, false).is_some() {}
         half.notify_below(120);
         half.on_acknowledged(|segment| segment == 1);
         assert_eq!(half.unacknowledged(), 200);
@@ -278,7 +325,7 @@ mod tests {
     fn an_end_without_data_takes_a_segment() {
         let mut half = SendHalf::new(0);
         half.close();
-        assert_eq!(half.take(7, 80), Some(Piece { offset: 0, len: 0, end: true }));
+        assert_eq!(half.take(7, 80, false), Some(Piece { offset: 0, len: 0, end: true }));
         assert!(!half.has_segment() && !half.has_none_outstanding());
     }
 }

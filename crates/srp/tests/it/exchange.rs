@@ -38,6 +38,11 @@ enum Action {
         end: usize,
         ahead: u64,
     },
+    /// New segments of the end have so many bytes from now on.
+    SegmentSize {
+        end: usize,
+        bytes: u32,
+    },
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -56,6 +61,7 @@ fn action() -> impl Strategy<Value = Action> {
             .prop_map(|(millis, one)| Action::Handoff { millis, one }),
         1 => any::<bool>().prop_map(|has_moved| Action::Renew { has_moved }),
         1 => (end(), 0u64..1_000_000).prop_map(|(end, ahead)| Action::Move { end, ahead }),
+        1 => (end(), 1u32..2000).prop_map(|(end, bytes)| Action::SegmentSize { end, bytes }),
     ]
 }
 
@@ -212,6 +218,13 @@ fn act(world: &mut World, action: &Action, connection: u16) {
             world.ends[end].ahead = Duration::from_secs(ahead);
             let now = world.local(end);
             world.ends[end].association = Some(Association::adopt(snapshot, now).expect("ours"));
+        }
+        Action::SegmentSize { end, bytes } => {
+            let config = Config { segment_size: bytes, ..world.config.clone() };
+            if let Some(association) = &mut world.ends[end].association {
+                association.set_hop(&config);
+            }
+            world.settle(end);
         }
     }
 }

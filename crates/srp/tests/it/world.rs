@@ -45,7 +45,7 @@ pub(crate) struct World {
     pub(crate) hops: [Hop; 2],
     flying: BTreeMap<(Time, u64), (usize, Srp, Payload)>,
     sent: u64,
-    config: Config,
+    pub(crate) config: Config,
     /// PDUs are written and read again.
     pub(crate) is_on_wire: bool,
     /// All that is sent is lost: the link is down.

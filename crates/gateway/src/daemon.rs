@@ -11,6 +11,7 @@ use crate::plane::{Kind, Plane};
 use crate::records::Records;
 use crate::{Observation, doctor, secret};
 use base::Seed;
+use base::settings::Bytes;
 use host::Middlebox as _;
 use live::inline::{Captures, Counts, Inline, Running, Side};
 use live::{Clock, Netlink};
@@ -126,7 +127,8 @@ impl Daemon {
         let mut way = None;
         let unwritten = Arc::default();
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
-        let mut kind = match &gateway.work {
+        let work = with_memory(&gateway.work);
+        let mut kind = match &work {
             Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
             Work::Pair(pair, peer) => {
                 let known = before.as_ref().and_then(|before| before.peer);
@@ -282,7 +284,7 @@ impl Daemon {
     /// If the file cannot be opened, and nothing has changed then; or if it has ended.
     pub fn set(&self, gateway: &Gateway) -> Result<(), Error> {
         let records = records(gateway.records.as_deref(), self.clock, &self.unwritten)?;
-        let (work, tcp) = (gateway.work.clone(), tcp_within(gateway, self.mtu));
+        let (work, tcp) = (with_memory(&gateway.work), tcp_within(gateway, self.mtu));
         Ok(self.plane.call(move |_, plane, _| {
             plane.set(&work, &tcp);
             plane.record(records);
@@ -345,6 +347,19 @@ fn largest_mtu(gateway: &Gateway) -> Result<u16, Error> {
         largest = netlink.mtu(interface)?.max(largest);
     }
     Ok(u16::try_from(largest).unwrap_or(u16::MAX))
+}
+
+/// The same, with a quarter of the machine's memory if nothing is said of memory.
+fn with_memory(work: &Work) -> Work {
+    let machine = rustix::system::sysinfo();
+    let of_machine = (machine.totalram as u64).saturating_mul(machine.mem_unit.into());
+    let mut work = work.clone();
+    let memory = match &mut work {
+        Work::Spoof(spoofer) => &mut spoofer.memory,
+        Work::Pair(pair, _) => &mut pair.memory,
+    };
+    memory.get_or_insert(Bytes(of_machine / 4));
+    work
 }
 
 /// The box of a gateway that spoofs. It sends nothing in its own name.

@@ -54,7 +54,7 @@ use rustc_hash::FxHashMap;
 use slot::{Slot, Stop};
 use slots::Slots;
 use std::collections::VecDeque;
-use tcp::{Connection, Event};
+use tcp::{Connection, Event, Pressure};
 use wire::{Body, Ecn, Packet, Payload, Ports, Segment};
 
 /// The output of a host's packets. `A` is the type of its applications.
@@ -279,6 +279,14 @@ impl<A: Application> Host<A> {
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.find(id).map(|slot| &slot.connection)
+    }
+
+    /// Sets the memory pressure of a connection, if it exists, where the host's own memory is not limited
+    /// ([`Settings::memory`]).
+    pub fn set_pressure(&mut self, id: ConnectionId, pressure: Pressure) {
+        if let Some(slot) = self.slots.find_mut(id) {
+            slot.connection.set_pressure(pressure);
+        }
     }
 
     /// The application of a connection, if that still exists.

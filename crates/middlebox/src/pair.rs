@@ -7,7 +7,7 @@ use base::settings::{Bytes, Kind};
 use base::{Duration, Random, Time};
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
-use relay::{Handoff, HopRate, Onward, Policy, Relays, Split, Teardown};
+use relay::{Handoff, HopRate, Limits, Onward, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
@@ -39,6 +39,11 @@ base::settings! {
         pub teardown: Teardown,
         /// The most connections that are carried at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
+        /// The most of them that a user has: an address that is not behind the hop. Without a limit if absent.
+        pub connections_per_user: Option<u32> as Kind::at_least(1),
+        /// The most data that all connections hold together. Each user may hold as much as is free: one alone
+        /// fills half of it, two a third each. Without a limit if absent.
+        pub memory: Option<Bytes>,
     }
 }
 
@@ -57,6 +62,8 @@ impl Default for Pair {
             cache: Bytes(4 << 20),
             teardown: Teardown::default(),
             connections: Gateway::CONNECTIONS,
+            connections_per_user: None,
+            memory: None,
         }
     }
 }
@@ -93,6 +100,7 @@ impl Pair {
         if !site.has_streams {
             relays.gather();
         }
+        relays.set_limits(self.limits());
         let srp = self.srp(overhead);
         relays.enable_srp(srp.clone(), of_associations);
         let peer = site.address_of(&self.hop);
@@ -108,6 +116,18 @@ impl Pair {
         }
     }
 
+    /// What may have arrived of a stream and not be read: where there is little memory, a few streams must not fill
+    /// it.
+    fn window(&self) -> u64 {
+        let most = srp::Config::default().window;
+        self.memory.map_or(most, |Bytes(bytes)| (bytes / 64).clamp(1 << 18, most))
+    }
+
+    fn limits(&self) -> Limits {
+        let Pair { connections_per_user, memory, .. } = *self;
+        Limits { connections_per_user, memory: memory.map(|Bytes(bytes)| bytes) }
+    }
+
     /// The settings of the association.
     fn srp(&self, overhead: u32) -> srp::Config {
         let rate = match self.rate {
@@ -121,6 +141,7 @@ impl Pair {
             overhead,
             segment_size: segment_size(self.mtu, overhead),
             streams: streams.min(Gateway::STREAMS),
+            window: self.window(),
             ..srp::Config::default()
         }
     }
@@ -182,6 +203,7 @@ impl Gateway {
     /// are split from now on, how they are split, and how many at once.
     pub fn set(&mut self, pair: &Pair, tcp: &Config) {
         (self.split, self.limit) = (pair.split(tcp), pair.connections);
+        self.relays.set_limits(pair.limits());
         let new = pair.srp(self.srp.overhead);
         let (rate, share) = (new.rate, new.share);
         if (rate, share) != (self.srp.rate, self.srp.share) {
@@ -223,7 +245,9 @@ impl Gateway {
         }
         let enters = opens
             && !self.hop.contains(&from)
-            && self.relays.open_connections() < self.limit as usize;
+            && self.relays.open_connections() < self.limit as usize
+            && !self.relays.is_full(packet.ip.source)
+            && !self.relays.is_memory_used_up();
         let onward = self.peer.filter(|&peer| enters && self.relays.has_association(peer));
         let onward = onward.map(|remote| Onward::Srp { local: self.own, remote });
         let is_taken = self.relays.handle_packet(now, packet)

@@ -12,7 +12,7 @@ use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes, Left};
 use host::{Context, FourTuple, Middlebox, Port, Verdict};
-use relay::{HopRate, Onward, Policy, Relays, Seen, Split, Teardown};
+use relay::{HopRate, Limits, Onward, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
@@ -62,6 +62,11 @@ base::settings! {
         pub rate: Option<HopRate>,
         /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
+        /// The most of them that a user has: an address that is not behind the hop. Without a limit if absent.
+        pub connections_per_user: Option<u32> as Kind::at_least(1),
+        /// The most data that all connections hold together. Each user may hold as much as is free: one alone
+        /// fills half of it, two a third each. Without a limit if absent.
+        pub memory: Option<Bytes>,
     }
 }
 
@@ -74,6 +79,8 @@ impl Default for Spoofer {
             hop: None,
             rate: None,
             connections: Splitter::CONNECTIONS,
+            connections_per_user: None,
+            memory: None,
         }
     }
 }
@@ -132,7 +139,13 @@ impl Spoofer {
         if let Some(rate) = self.rate {
             splitter.relays.set_hop(rate);
         }
+        splitter.relays.set_limits(self.limits());
         Splitter { connect: self.connect, ..splitter.with_limit(self.connections) }
+    }
+
+    fn limits(&self) -> Limits {
+        let Spoofer { connections_per_user, memory, .. } = *self;
+        Limits { connections_per_user, memory: memory.map(|Bytes(bytes)| bytes) }
     }
 
     /// The way in which connections are split by a TCP with these settings.
@@ -203,6 +216,7 @@ impl Splitter {
     pub fn set(&mut self, spoofer: &Spoofer, tcp: &Config) {
         (self.split, self.connect) = (spoofer.split(tcp), spoofer.connect);
         self.limit = spoofer.connections;
+        self.relays.set_limits(spoofer.limits());
         if let Some(HopRate::Given(rate)) = spoofer.rate {
             self.relays.set_hop_rate(rate);
         }
@@ -239,7 +253,7 @@ impl Splitter {
                 self.adopt(now, from, packet, segment) && self.handle(now, from, packet)
             }
             Connect::First | Connect::AtOnce => {
-                handshakes::is_syn(segment) && self.open(now, packet)
+                handshakes::is_syn(segment) && self.open(now, from, packet)
             }
         }
     }
@@ -249,16 +263,17 @@ impl Splitter {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
         let complete = self.handshakes.see(now, tuple, (from, packet), segment);
         let Some(Complete { handshake, ports }) = complete else { return false };
-        if !self.has_room() {
+        let behind_hop = ports.map(|port| port.is_some_and(|port| self.hop.contains(&port)));
+        let client = tuple.reversed();
+        if !self.has_room(if behind_hop[0] { client.remote } else { client.local }) {
             return false;
         }
-        let behind_hop = ports.map(|port| port.is_some_and(|port| self.hop.contains(&port)));
-        let seen = Seen { client: tuple.reversed(), handshake, behind_hop };
+        let seen = Seen { client, handshake, behind_hop };
         self.relays.split(now, &seen, &self.split)
     }
 
     /// Opens the connection that a SYN asks for, if it can be split.
-    fn open(&mut self, now: Time, syn: &Packet) -> bool {
+    fn open(&mut self, now: Time, from: Option<Port>, syn: &Packet) -> bool {
         if self.relays.is_repeated(syn) {
             return true;
         }
@@ -270,7 +285,8 @@ impl Splitter {
             self.handshakes.count(Left::Overflow);
             return false;
         }
-        self.has_room()
+        let is_from_hop = from.is_some_and(|port| self.hop.contains(&port));
+        self.has_room(if is_from_hop { syn.ip.destination } else { syn.ip.source })
             && match self.connect {
                 Connect::AtOnce => self.relays.accept(now, syn, &self.split, Onward::Tcp),
                 Connect::First | Connect::EndToEnd => {
@@ -279,13 +295,19 @@ impl Splitter {
             }
     }
 
-    /// Whether one more connection may be split.
-    fn has_room(&mut self) -> bool {
-        let has_room = self.relays.open_connections() < self.limit as usize;
-        if !has_room {
-            self.handshakes.count(Left::Full);
-        }
-        has_room
+    /// Whether one more connection of a user may be split.
+    fn has_room(&mut self, user: IpAddr) -> bool {
+        let why = if self.relays.open_connections() >= self.limit as usize {
+            Left::Full
+        } else if self.relays.is_full(user) {
+            Left::FullUser
+        } else if self.relays.is_memory_used_up() {
+            Left::Memory
+        } else {
+            return true;
+        };
+        self.handshakes.count(why);
+        false
     }
 
     /// Processes a packet if it is of a split connection.

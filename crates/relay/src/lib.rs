@@ -16,6 +16,6 @@ pub use handoff::Handoff;
 pub use hop::HopRate;
 pub use relay::{Next, Policy, Relay, Side, Teardown};
 pub use relays::{
-    AdoptError, AssociationSnapshot, Carried, Change, End, Ended, Ending, Handover, Onward,
+    AdoptError, AssociationSnapshot, Carried, Change, End, Ended, Ending, Handover, Limits, Onward,
     RelaySnapshot, Relays, Seen, Split, Stage, Statistics, StreamName,
 };

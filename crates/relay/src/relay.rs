@@ -55,7 +55,17 @@ pub struct Policy {
     pub teardown: Teardown,
 }
 
+/// Bytes that may be held in each direction however little memory there is, so that the connection goes on.
+const LEAST_HELD: u64 = 16 << 10;
+
 impl Policy {
+    /// The same where no more than `share` bytes may be added to those held.
+    fn within(self, share: Option<u64>, held: u64) -> Policy {
+        let Some(share) = share else { return self };
+        let most = held.saturating_add(share).max(LEAST_HELD);
+        Policy { capacity: Some(self.capacity.map_or(most, |bytes| bytes.min(most))), ..self }
+    }
+
     /// The bytes that may be added to those held.
     fn room(self, held: u64) -> u64 {
         self.capacity.map_or(u64::MAX, |bytes| bytes.max(1).saturating_sub(held))
@@ -96,6 +106,9 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relay {
     policy: Policy,
+    /// The bytes that its user may hold besides those that he does; without a limit if `None`.
+    #[serde(skip)]
+    share: Option<u64>,
     /// By [`Side`].
     halves: [State; 2],
 }
@@ -135,7 +148,12 @@ impl Relay {
     /// A relay, whose halves are to join ([`Relay::join`]).
     #[must_use]
     pub fn new(policy: Policy) -> Relay {
-        Relay { policy, halves: Default::default() }
+        Relay { policy, share: None, halves: Default::default() }
+    }
+
+    /// So many bytes may be held in each direction besides those that are, until this is called again.
+    pub(crate) fn set_share(&mut self, share: Option<u64>) {
+        self.share = share;
     }
 
     /// A half joins; to be called before its first event is handled.
@@ -262,14 +280,15 @@ impl Relay {
             return;
         }
         let (is_ended, is_over) = (from.is_ended, from.is_over);
+        let policy = self.policy.within(self.share, far.unacknowledged());
         loop {
             // All that an ended connection has received moves at once: it will be removed.
             let room = match is_over {
                 true => u64::MAX,
-                false => self.policy.room(far.unacknowledged()),
+                false => policy.room(far.unacknowledged()),
             };
             if room == 0 {
-                return far.notify_below(self.policy.low_water());
+                return far.notify_below(policy.low_water());
             }
             let Some(payload) = near.read_up_to(u32::try_from(room).unwrap_or(u32::MAX)) else {
                 break;
@@ -291,7 +310,7 @@ impl Relay {
         mut near: Option<&mut N>,
         far: &mut F,
     ) -> Next {
-        let policy = self.policy;
+        let policy = self.policy.within(self.share, far.unacknowledged());
         let [from, to] = self.both(side.other());
         if to.is_closed || to.is_over {
             return Next::Nothing;

@@ -8,6 +8,7 @@ mod opening;
 mod over_srp;
 mod snapshot;
 mod split;
+mod users;
 
 pub use associations::{AssociationSnapshot, StreamName};
 pub use carried::{Carried, Change, End, Ended, Ending, Stage};
@@ -15,6 +16,7 @@ pub use handover::Handover;
 pub use opening::Onward;
 pub use snapshot::{AdoptError, RelaySnapshot};
 pub use split::{Seen, Split};
+pub use users::Limits;
 
 use crate::hop::{FlowId, Hop, Metered};
 use crate::{Half, HopRate, Next, Policy, Relay, Side};
@@ -26,6 +28,7 @@ use host::{ConnectionId, FourTuple, Host, Outlet};
 use opening::Waiting;
 use rustc_hash::FxHashMap;
 use tcp::{Connection, Events};
+use users::Users;
 use wire::{Packet, Payload};
 
 /// Split connections.
@@ -36,6 +39,7 @@ pub struct Relays {
     vacant: Vec<u32>,
     hop: Option<Hop>,
     statistics: Statistics,
+    users: Users,
     /// Bytes that the box holds now.
     held: u64,
     /// Connections with [`Entry::waiting`].
@@ -55,8 +59,12 @@ struct Entry {
     waiting: Option<Waiting>,
     /// The connection as its client names it.
     client: FourTuple,
+    /// Whose it is ([`Entry::user`]).
+    user: IpAddr,
     /// Bytes held as of the last event.
     held: u64,
+    /// Its windows are small, because its user holds as much as he may.
+    is_pressed: bool,
     /// By [`Side`], whether the end is known to be behind the hop.
     behind_hop: [bool; 2],
     /// When it was split.
@@ -73,7 +81,9 @@ impl Entry {
             halves: [None; 2],
             waiting: None,
             client,
+            user: client.local,
             held: 0,
+            is_pressed: false,
             behind_hop: [false; 2],
             began: now,
             life: Life::new(now),
@@ -112,6 +122,7 @@ impl Relays {
             vacant: Vec::new(),
             hop: None,
             statistics: Statistics::default(),
+            users: Users::default(),
             held: 0,
             waiting: 0,
             is_draining: false,
@@ -211,10 +222,12 @@ impl Relays {
             changes.push(Change::Began(entry.client));
         }
         self.by_client.insert(entry.client, number);
+        self.users.add(entry.user, entry.held);
         match self.splits.get_mut(number as usize) {
             Some(place) => *place = Some(entry),
             None => self.splits.push(Some(entry)),
         }
+        self.find_user(number);
         for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
             self.schedule(number, side);
         }
@@ -225,6 +238,8 @@ impl Relays {
         let flow = FlowId::new(number, side);
         let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
         entry.behind_hop[side as usize] = true;
+        self.find_user(number);
+        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
         let Some(hop) = self.hop.as_mut().filter(|hop| !hop.contains(flow)) else { return };
         let half = entry.halves[side as usize].and_then(|id| self.halves.connection(id));
         let delivered = half.map_or(0, Connection::delivered);
@@ -239,6 +254,7 @@ impl Relays {
         self.vacant.push(number);
         self.by_client.remove(&entry.client);
         self.held -= entry.held;
+        self.users.remove(entry.user, entry.held);
         self.waiting -= usize::from(entry.waiting.is_some());
         if let Some(hop) = &mut self.hop {
             SIDES.into_iter().for_each(|side| hop.remove(FlowId::new(number, side)));
@@ -326,6 +342,7 @@ impl Relays {
     /// Passes on a segment in a direction that is scheduled.
     fn pass_segment(&mut self, now: Time, flow: FlowId) -> Next {
         let side = flow.side();
+        self.limit_memory(flow.relay());
         let Some(Some(Entry { relay, halves, .. })) = self.splits.get_mut(flow.relay() as usize)
         else {
             return Next::Nothing;
@@ -350,6 +367,7 @@ impl Relays {
         while let Some(HalfEvents { id, relay: number, side, events }) =
             self.halves.poll_events(now)
         {
+            self.limit_memory(number);
             let Some(Some(Entry { relay, halves, waiting, life, .. })) =
                 self.splits.get_mut(number as usize)
             else {
@@ -393,7 +411,9 @@ impl Relays {
         let halves = entry.halves.into_iter().flatten();
         let held = halves.map(|id| self.halves.held(id)).sum::<u64>()
             + entry.relay.rest().map(|rest| u64::from(rest.len)).sum::<u64>();
-        self.held = self.held + held - core::mem::replace(&mut entry.held, held);
+        let before = core::mem::replace(&mut entry.held, held);
+        self.held = self.held + held - before;
+        self.users.set_held(entry.user, [before, held]);
         let Statistics { held_at_most, held_of_one_at_most, .. } = &mut self.statistics;
         *held_at_most = self.held.max(*held_at_most);
         *held_of_one_at_most = held.max(*held_of_one_at_most);

@@ -127,6 +127,12 @@ table! {
         teardown: Teardown = Teardown::default();
         /// The most connections that are carried at once. Further ones pass as they are.
         connections: Count;
+        /// The most of them that a user has: an address that is not behind the hop. Without, there is no limit.
+        connections_per_user: Count;
+        /// The most data that all connections hold together. Each user may hold as much as is free: one alone fills
+        /// half of it, two a third each. Once it is used up, further connections pass as they are. Without, it is a
+        /// quarter of the machine's memory.
+        memory: Spanned<Amount>;
         /// The address and the UDP port of the other gateway (mode `pair`). Without, this one waits for the
         /// other.
         peer: Listening;
@@ -266,13 +272,16 @@ fn resolve(
         _ => own.or_congestion(Gateway::CONGESTION),
     };
     let tcp = own.resolve(Profile::default(), IpVersion::V4, problems);
-    let cache = written.cache.and_then(|cache| match cache.get_ref().0 {
-        Size::Bytes(bytes @ 1..) => Some(Bytes(bytes)),
-        _ => {
-            problems.push(Problem::at(cache.span(), "expected bytes, 1 or more"));
-            None
-        }
-    });
+    let mut bytes = |amount: Option<Spanned<Amount>>| {
+        amount.and_then(|amount| match amount.get_ref().0 {
+            Size::Bytes(bytes @ 1..) => Some(Bytes(bytes)),
+            _ => {
+                problems.push(Problem::at(amount.span(), "expected bytes, 1 or more"));
+                None
+            }
+        })
+    };
+    let (cache, memory) = (bytes(written.cache), bytes(written.memory));
     let wan = written.wan?;
     let lan = written.lan?.0;
     for name in lan.iter().chain([&wan]) {
@@ -287,7 +296,9 @@ fn resolve(
         problems.push(Problem::at(both.span(), message));
     }
     let connections = written.connections;
-    let connections = connections.map(|Count(count)| u32::try_from(count).unwrap_or(u32::MAX));
+    let count = |Count(count)| u32::try_from(count).unwrap_or(u32::MAX);
+    let connections = connections.map(count);
+    let connections_per_user = written.connections_per_user.map(count);
     let rate = written.rate.map(|Hop(rate)| rate);
     let teardown = written.teardown;
     let hop = Gateway::HOP.to_owned();
@@ -317,6 +328,8 @@ fn resolve(
                 hop: Some(hop),
                 rate,
                 connections: connections.unwrap_or(default.connections),
+                connections_per_user,
+                memory,
             })
         }
         Mode::Pair => {
@@ -327,6 +340,8 @@ fn resolve(
                 cache: cache.unwrap_or(default.cache),
                 teardown,
                 connections: connections.unwrap_or(default.connections),
+                connections_per_user,
+                memory,
                 share: written.share.is_some_and(Spanned::into_inner),
                 ..default
             };

@@ -32,17 +32,23 @@ pub(super) enum Left {
     Overflow,
     /// Too many connections were split.
     Full,
+    /// Its user had as many as he may.
+    FullUser,
+    /// There was no memory left.
+    Memory,
 }
 
 impl Left {
     /// Every reason.
-    pub(super) const ALL: [Left; 6] = [
+    pub(super) const ALL: [Left; 8] = [
         Left::Authenticated,
         Left::Multipath,
         Left::FastOpen,
         Left::Unseen,
         Left::Overflow,
         Left::Full,
+        Left::FullUser,
+        Left::Memory,
     ];
 
     /// The name of the count of connections that are left alone for this reason.
@@ -54,6 +60,8 @@ impl Left {
             Left::Unseen => "connections not split: SYN not seen",
             Left::Overflow => "connections not split: too many handshakes",
             Left::Full => "connections not split: too many connections",
+            Left::FullUser => "connections not split: too many connections of a user",
+            Left::Memory => "connections not split: no memory",
         }
     }
 }

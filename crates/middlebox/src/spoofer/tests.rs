@@ -311,3 +311,37 @@ fn handshakes_that_are_reset_take_no_memory_behind_one_that_lasts() {
     }
     assert!(splitter.handshakes.remembered() <= 2 * 65_536);
 }
+
+/// Passes a handshake from another port or client; returns whether its connection is split.
+fn is_split(splitter: &mut Splitter, client: IpAddr, port: u16) -> bool {
+    let before = count(splitter, "split connections");
+    let of_client = |mut packet: Packet| {
+        packet.ip = wire::Ip::new(client, SERVER);
+        packet.tcp_mut().unwrap().source_port = port;
+        packet
+    };
+    let mut answer = syn_ack();
+    answer.ip = wire::Ip::new(SERVER, client);
+    answer.tcp_mut().unwrap().destination_port = port;
+    let mut last = packet(true, Flags::ACK, 1001, 5001, 0);
+    last.tcp_mut().unwrap().options.timestamps = stamps(77_530, 88_000);
+    for (at, packet) in [(0, of_client(syn())), (30, answer), (60, of_client(last))] {
+        pass(splitter, at, packet);
+    }
+    count(splitter, "split connections") > before
+}
+
+#[test]
+fn a_user_who_has_as_many_connections_as_he_may_leaves_room_for_others() {
+    let other = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9));
+    let mut splitter = splitter();
+    let limits = Limits { connections_per_user: Some(2), ..Limits::default() };
+    splitter.relays_mut().set_limits(limits);
+    let all = [(CLIENT, 1), (CLIENT, 2), (CLIENT, 3), (other, 1), (CLIENT, 4), (other, 2)];
+    let split = all.map(|(client, port)| is_split(&mut splitter, client, 4000 + port));
+    assert_eq!(split, [true, true, false, true, false, true]);
+    assert_eq!(count(&splitter, "connections not split: too many connections of a user"), 2);
+    // Without a limit again.
+    splitter.relays_mut().set_limits(Limits::default());
+    assert!(is_split(&mut splitter, CLIENT, 4005));
+}

@@ -7,7 +7,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use host::{Application, Host, Middlebox, Opening, Outbox, Outlet, Port, Verdict};
 use middlebox::{Connect, Splitter};
 use proptest::prelude::*;
-use relay::{Handover, HopRate, Policy, RelaySnapshot, Split, Teardown};
+use relay::{Handover, HopRate, Limits, Policy, RelaySnapshot, Split, Teardown};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -143,6 +143,8 @@ struct Spoofing {
     connect: Connect,
     /// Ends that are behind a hop, and its rate.
     hop: Option<(Vec<Place>, HopRate)>,
+    /// What all connections may hold.
+    memory: Option<u64>,
     /// The connection moves to another box at these times.
     moves: Vec<Move>,
 }
@@ -165,6 +167,7 @@ impl Spoofing {
         if let Some((ends, rate)) = self.hop.as_ref().filter(|_| has_hop) {
             splitter.set_hop(ends.iter().map(|&end| Port(end as u32)).collect(), *rate);
         }
+        splitter.relays_mut().set_limits(Limits { memory: self.memory, ..Limits::default() });
         splitter.with_connect(self.connect)
     }
 }
@@ -309,6 +312,7 @@ impl World {
     }
 
     fn one_by_one(&mut self, old: Time) -> Handed {
+        let is_due = self.splitter.next_wake() <= old;
         let relays = self.splitter.relays_mut();
         let connections: Vec<_> = relays.connections().collect();
         let half_open = relays.half_open_connections();
@@ -326,19 +330,20 @@ impl World {
             .collect();
         let mut outbox = Outbox::default();
         self.splitter.wake(old, &mut outbox.context());
-        assert!(half_open > 0 || outbox.packets.is_empty(), "the ends are told");
+        assert!(half_open > 0 || is_due || outbox.packets.is_empty(), "the ends are told");
         self.send_all(outbox);
         assert_eq!((relays_left(&self.splitter), self.splitter.relays().held()), (0, 0));
         Handed::OneByOne(snapshots)
     }
 
     fn all_at_once(&mut self, old: Time) -> Handed {
+        let is_due = self.splitter.next_wake() <= old;
         let relays = self.splitter.relays_mut();
         let half_open = relays.half_open_connections();
         relays.reset_half_open(old);
         let mut outbox = Outbox::default();
         self.splitter.wake(old, &mut outbox.context());
-        assert!(half_open > 0 || outbox.packets.is_empty(), "the ends are told");
+        assert!(half_open > 0 || is_due || outbox.packets.is_empty(), "the ends are told");
         self.send_all(outbox);
         let relays = self.splitter.relays();
         let all = relays.hand_over(old);
@@ -556,12 +561,10 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 
 fn spoofing() -> impl Strategy<Value = Spoofing> {
     let connect = prop_oneof![2 => Just(Connect::EndToEnd), 1 => Just(Connect::First), 1 => Just(Connect::AtOnce)];
-    (policy(), connect, hop(), moves()).prop_map(|(policy, connect, hop, moves)| Spoofing {
-        policy,
-        connect,
-        hop,
-        moves,
-    })
+    let memory = prop_oneof![2 => Just(None), 1 => (1..200_000_u64).prop_map(Some)];
+    (policy(), connect, hop(), memory, moves()).prop_map(
+        |(policy, connect, hop, memory, moves)| Spoofing { policy, connect, hop, memory, moves },
+    )
 }
 
 proptest! {
@@ -580,7 +583,7 @@ proptest! {
         paths in [path(), path()],
         spoofing in spoofing(),
     ) {
-        let teardown = spoofing.policy.teardown;
+        let (teardown, memory) = (spoofing.policy.teardown, spoofing.memory);
         let is_calm = spoofing.moves.is_empty()
             && paths.iter().all(|path| path.cut_at == Time::NEVER && path.loss < 0.05)
             && plans.iter().all(|plan| plan.aborts_at.is_none() && plan.vanishes_at.is_none());
@@ -596,5 +599,10 @@ proptest! {
         let statistics = relays.statistics();
         prop_assert_eq!(statistics.split + statistics.adopted, statistics.over + statistics.removed);
         prop_assert_eq!(relays.held(), 0);
+        if let Some(memory) = memory {
+            // One user leaves half of it; then each direction has its least, and a window.
+            let most = memory / 2 + 2 * (16 << 10) + 80_000 + 2 * 1460;
+            prop_assert!(statistics.held_at_most <= most, "{} of {}", statistics.held_at_most, most);
+        }
     }
 }

@@ -206,9 +206,7 @@ impl Entry {
             (None, false) => Stage::Open,
             (None, true) => Stage::Closing,
         };
-        let client_is_far = self.behind_hop[Side::Client as usize]
-            || matches!(halves[Side::Client as usize], Some(HalfId::Srp(_)));
-        let user = if client_is_far { Side::Server } else { Side::Client };
+        let user = self.user_side();
         Carried { client: *client, user, began: *began, ends, held: *held, stage }
     }
 }

@@ -133,6 +133,10 @@ deb: ## Build a Debian package of lasthopd into build/gateway (needs `cargo inst
 	target/release/lasthopd completions fish >build/gateway/lasthopd.fish
 	cargo deb --no-build --strip --quiet -p lasthop-gateway --output build/gateway/
 
+.PHONY: deb-try
+deb-try: deb ## Install and replace the Debian package in a new Debian with systemd (as root; needs debootstrap, systemd-nspawn)
+	crates/gateway/tests/package/try.sh "$$(ls -t build/gateway/lasthopd_*.deb | head -n 1)"
+
 # For `make fuzz`.
 SECONDS ?= 60
 SEED ?= 1

@@ -7,7 +7,7 @@ use live::netlink::{Family, Rule, set_sysctl};
 use live::{Netlink, Offload, Tun};
 use scenario::IpVersion;
 use std::net::{TcpListener, UdpSocket};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// What is found at the gateway's node, without what is fine.
 fn found(world: &World, keys: &str, running: bool) -> Vec<Finding> {
@@ -79,6 +79,28 @@ fn settings_that_stop_packets_are_errors_with_their_commands() {
         refused(&world, "", "forwarding", "sysctl -w net.ipv4.ip_forward=1");
         set("net.ipv4.ip_forward", "1");
         set("net.ipv6.conf.all.forwarding", "0");
+        refused(&world, "", "forwarding", "sysctl -w net.ipv6.conf.all.forwarding=1");
+    });
+}
+
+#[test]
+fn a_version_of_ip_that_one_side_does_not_have_need_not_be_forwarded() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "one-ip") else { return };
+        let run = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        // Addresses of its links' own are left.
+        run("sysctl -qw net.ipv6.conf.all.forwarding=0 && ip -6 addr flush dev link0 scope global && \
+             ip -6 route flush dev link0 proto static");
+        assert_eq!(found(&world, "", false), []);
+        let daemon = world.gateway("");
+        exchange(&world, IpVersion::V4, [100_000, 100_000]);
+        assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
+        daemon.stop();
+        // A route is enough, as beside an address that only the link has.
+        run("ip -6 route add 2001:db8:7::/64 dev link0");
         refused(&world, "", "forwarding", "sysctl -w net.ipv6.conf.all.forwarding=1");
     });
 }
@@ -214,6 +236,56 @@ fn a_firewall_that_drops_what_it_does_not_know_lets_connections_pass_once_the_do
             let findings = found(&world, "", false);
             let finding = findings.iter().find(|finding| finding.about == about).unwrap();
             assert_eq!(finding.severity, severity);
+            shell(finding.mend.as_deref().unwrap());
+        }
+        assert_eq!(found(&world, "", false), []);
+        for keys in ["", "mode = \"split\""] {
+            let daemon = world.gateway(keys);
+            for ip in [IpVersion::V4, IpVersion::V6] {
+                exchange(&world, ip, [1_000_000, 1_000_000]);
+            }
+            assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&2));
+            daemon.stop();
+        }
+    });
+}
+
+#[test]
+fn rules_of_iptables_legacy_are_read_and_mended_like_those_of_nft() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "legacy") else { return };
+        let works = |command: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", command]).stdout(Stdio::null()).stderr(Stdio::null());
+            shell.status().map(|status| status.success())
+        };
+        if !world.at(GATEWAY, || works("iptables-legacy -L && ip6tables-legacy -L")).unwrap() {
+            eprintln!("SKIPPED: there is no iptables-legacy");
+            return;
+        }
+        let shell = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        // As routers of homes have it.
+        for (program, policy) in
+            [("iptables-legacy", "-P FORWARD DROP"), ("ip6tables-legacy", "-A FORWARD -j REJECT")]
+        {
+            shell(&format!(
+                "{program} -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT && \
+                 {program} -A FORWARD -m conntrack --ctstate INVALID -j DROP && \
+                 {program} -A FORWARD -i link0 -o link1 -m comment --comment 'the users' -j ACCEPT && \
+                 {program} {policy} && \
+                 {program} -t nat -A POSTROUTING -o link1 -j MASQUERADE"
+            ));
+        }
+        exchange(&world, IpVersion::V4, [1000, 1000]);
+        exchange(&world, IpVersion::V6, [1000, 1000]);
+        let findings = found(&world, "", false);
+        let about: Vec<_> = findings.iter().map(|finding| finding.about.as_str()).collect();
+        assert_eq!(about, ["connection tracking", "firewall", "firewall"]);
+        for finding in &findings {
+            assert_eq!(finding.severity, Severity::Error);
             shell(finding.mend.as_deref().unwrap());
         }
         assert_eq!(found(&world, "", false), []);

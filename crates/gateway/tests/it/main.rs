@@ -11,6 +11,7 @@ mod doctor;
 mod install;
 mod metrics;
 mod operation;
+mod package;
 mod pair;
 mod process;
 mod split;

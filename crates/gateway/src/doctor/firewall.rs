@@ -4,7 +4,7 @@
 use super::{Finding, iptables};
 use crate::network::DEVICES;
 use live::netlink::Family;
-use scenario::Gateway;
+use scenario::{Gateway, Work};
 use serde_json::Value;
 use std::process::Command;
 
@@ -43,8 +43,9 @@ pub(super) fn examine(gateway: &Gateway) -> Vec<Finding> {
         match iptables::rules(family) {
             Ok(set) => sets.extend(set),
             Err(program) => {
-                let message =
-                    format!("there are rules of {program}, and no {program}-save tells them: they were not examined");
+                let message = format!(
+                    "there are rules of {program}, and no {program}-save tells them: they were not examined"
+                );
                 let mend = format!("{program}-save shows them, where it is installed");
                 findings.push(Finding::advice("firewall", message, Some(mend)));
             }
@@ -82,27 +83,40 @@ fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
 fn tracking(gateway: &Gateway, sets: &[RuleSet]) -> Finding {
     let wan = &gateway.wan;
     let rules = || sets.iter().flat_map(|set| &set.rules);
-    let translating: Vec<_> =
-        rules().filter(|rule| translates(rule) && may_concern(rule, "oifname", wan)).collect();
+    let translating = |device: &str| -> Vec<&Value> {
+        rules().filter(|rule| translates(rule) && may_concern(rule, "oifname", device)).collect()
+    };
+    let for_hop = translating(wan);
+    // Connections that come out of a pair are not the other gateway's to translate.
+    let mut for_lan = Vec::new();
+    if let (Work::Pair(..), true) = (&gateway.work, for_hop.is_empty()) {
+        for_lan = gateway.lan.iter().flat_map(|name| translating(name)).collect();
+    }
     let is_filtered = sets.iter().any(|set| {
         let chains = || set.chains.iter().filter(|chain| is_forward(chain));
         set.rules.iter().any(|rule| is_by_state(rule) && chains().any(|chain| is_of(rule, chain)))
     });
-    if translating.is_empty() && !is_filtered {
+    if for_hop.is_empty() && for_lan.is_empty() && !is_filtered {
         return Finding::fine(TRACKING, "nothing depends on it");
     }
-    let untracked = |name: &str| {
-        rules().any(|rule| is_not_tracked(rule) && may_concern(rule, "iifname", name))
+    let lan = || gateway.lan.iter().map(String::as_str);
+    let [to_lan, to_wan] = DEVICES;
+    let (translating, by, needed): (_, _, Vec<&str>) = match for_lan.is_empty() {
+        true => (for_hop, wan.clone(), lan().chain([to_lan]).collect()),
+        false => (for_lan, gateway.lan.join(", "), vec![wan, to_wan]),
     };
-    let lan = gateway.lan.iter().map(String::as_str);
-    let needed: Vec<&str> = lan.chain([DEVICES[0]]).collect();
+    let untracked =
+        |name: &str| rules().any(|rule| is_not_tracked(rule) && may_concern(rule, "iifname", name));
     if needed.iter().all(|name| untracked(name)) {
-        return Finding::fine(TRACKING, "packets are tracked only where they leave for the hop");
+        return Finding::fine(
+            TRACKING,
+            format!("packets are tracked only where they leave by {by}"),
+        );
     }
     let mend = untracking(sets, &needed);
     if translating.iter().any(|rule| concerns_all(rule)) {
         let message = format!(
-            "packets are tracked twice, and so the addresses of those that leave by {wan} would not be translated"
+            "packets are tracked twice, and so the addresses of those that leave by {by} would not be translated"
         );
         return Finding::error(TRACKING, message, Some(mend));
     }
@@ -202,8 +216,7 @@ fn is_strict(set: &RuleSet, chain: &Value) -> bool {
             || targets(rule).any(|name| name == "DROP" || name == "REJECT");
         is_drop && is_unconditional(rule)
     };
-    chain["policy"] == "drop"
-        || set.rules.iter().any(|rule| is_of(rule, chain) && drops_all(rule))
+    chain["policy"] == "drop" || set.rules.iter().any(|rule| is_of(rule, chain) && drops_all(rule))
 }
 
 fn is_of(rule: &Value, chain: &Value) -> bool {
@@ -349,7 +362,8 @@ mod tests {
         } });
         let of_some = json!([source, { "masquerade": null }]);
         let unknown = json!({ "xt": { "type": "match", "name": "set" } });
-        let iptables_of_some = json!([unknown, { "xt": { "type": "target", "name": "MASQUERADE" } }]);
+        let iptables_of_some =
+            json!([unknown, { "xt": { "type": "target", "name": "MASQUERADE" } }]);
         let part = json!([by("iifname", &json!("lan0")), { "notrack": null }]);
         let all = json!([by("iifname", &json!({ "set": ["lan0", "lan1", "lh-lan"] })), { "notrack": null }]);
         // It may be meant for others, but for everybody it is not.
@@ -383,7 +397,8 @@ mod tests {
             rules: vec![json!({ "expr": masquerade })],
         };
         let findings = judge(&gateway, &[set]);
-        let mends: Vec<_> = findings.iter().map(|finding| finding.mend.as_deref().unwrap()).collect();
+        let mends: Vec<_> =
+            findings.iter().map(|finding| finding.mend.as_deref().unwrap()).collect();
         assert_eq!(
             mends,
             [
@@ -440,7 +455,8 @@ mod tests {
         assert_eq!(errors(&[&answers, &users, &ours], "drop").len(), 1);
         assert_eq!(errors(&[&answers, &users, &ours, &to_us], "drop"), []);
         // A rule at the end is as good as a policy.
-        let reject = rule(&json!([{ "counter": {} }, { "xt": { "type": "target", "name": "REJECT" } }]));
+        let reject =
+            rule(&json!([{ "counter": {} }, { "xt": { "type": "target", "name": "REJECT" } }]));
         assert_eq!(errors(&[&answers, &users, &reject], "accept").len(), 1);
         assert_eq!(errors(&[&answers, &users, &ours, &to_us, &reject], "accept"), []);
         let some = rule(&json!([by("iifname", &json!("dsl0")), { "drop": null }]));

@@ -75,8 +75,9 @@ pub(super) fn forwarding(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
                 Some(format!("sysctl -w {setting}=1")),
             ),
             Ok("0") => {
-                let message =
-                    format!("{setting} is 0, and the LAN and the hop do not both have routes of {ip}");
+                let message = format!(
+                    "{setting} is 0, and the LAN and the hop do not both have routes of {ip}"
+                );
                 Finding::fine("forwarding", message)
             }
             Ok(value) => Finding::fine("forwarding", format!("{setting} is {value}")),

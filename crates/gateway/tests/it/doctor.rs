@@ -92,8 +92,10 @@ fn a_version_of_ip_that_one_side_does_not_have_need_not_be_forwarded() {
             assert!(status.unwrap().success(), "{command}");
         };
         // Addresses of its links' own are left.
-        run("sysctl -qw net.ipv6.conf.all.forwarding=0 && ip -6 addr flush dev link0 scope global && \
-             ip -6 route flush dev link0 proto static");
+        run(
+            "sysctl -qw net.ipv6.conf.all.forwarding=0 && ip -6 addr flush dev link0 scope global && \
+             ip -6 route flush dev link0 proto static",
+        );
         assert_eq!(found(&world, "", false), []);
         let daemon = world.gateway("");
         exchange(&world, IpVersion::V4, [100_000, 100_000]);

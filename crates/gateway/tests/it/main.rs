@@ -14,6 +14,8 @@ mod operation;
 mod package;
 mod pair;
 mod process;
+mod reload;
 mod split;
 mod spoof;
+mod top;
 mod upgrade;

@@ -97,7 +97,7 @@ lint: ## Check formatting, lints and types
 	$(BIN)/ruff check $(PYTHON)
 	$(BIN)/ruff format --check $(PYTHON)
 	$(BIN)/mypy $(PYTHON)
-	@if command -v shellcheck >/dev/null; then set -x; shellcheck scripts/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then set -x; shellcheck scripts/*.sh .ci/run crates/gateway/tests/package/*.sh crates/gateway/dist/deb/*; \
 	else echo "lint: no shellcheck here, scripts not checked"; fi
 
 .PHONY: format

@@ -5,6 +5,7 @@
 mod firewall;
 mod iptables;
 mod pair;
+mod rules;
 mod system;
 mod ways;
 

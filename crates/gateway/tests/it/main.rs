@@ -8,6 +8,7 @@ mod common;
 mod configuration;
 mod control;
 mod doctor;
+mod firewall;
 mod install;
 mod metrics;
 mod operation;

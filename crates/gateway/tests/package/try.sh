@@ -7,6 +7,7 @@
 #
 # It needs debootstrap, systemd-nspawn, curl and python3. Everything is below build/package and in two network
 # namespaces, and is removed at the end, except the system that debootstrap has made.
+# shellcheck disable=SC2016 # Others expand these.
 set -eu
 package=$(realpath "$1")
 cd "$(dirname "$0")/../../../.."

@@ -97,7 +97,7 @@ lint: ## Check formatting, lints and types
 	$(BIN)/ruff check $(PYTHON)
 	$(BIN)/ruff format --check $(PYTHON)
 	$(BIN)/mypy $(PYTHON)
-	@if command -v shellcheck >/dev/null; then set -x; shellcheck scripts/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then set -x; shellcheck scripts/*.sh .ci/run crates/gateway/tests/package/*.sh crates/gateway/dist/deb/*; \
 	else echo "lint: no shellcheck here, scripts not checked"; fi
 
 .PHONY: format
@@ -132,6 +132,10 @@ deb: ## Build a Debian package of lasthopd into build/gateway (needs `cargo inst
 	target/release/lasthopd completions zsh >build/gateway/_lasthopd
 	target/release/lasthopd completions fish >build/gateway/lasthopd.fish
 	cargo deb --no-build --strip --quiet -p lasthop-gateway --output build/gateway/
+
+.PHONY: deb-try
+deb-try: deb ## Install and replace the Debian package in a new Debian with systemd (as root; needs debootstrap, systemd-nspawn)
+	crates/gateway/tests/package/try.sh "$$(ls -t build/gateway/lasthopd_*.deb | head -n 1)"
 
 # For `make fuzz`.
 SECONDS ?= 60

@@ -265,6 +265,9 @@ pub struct User {
 /// The bytes up and down of a connection by its ends.
 type Before = BTreeMap<(SocketAddr, SocketAddr), (u64, [u64; 2])>;
 
+/// The users and, in the order of a list, the rates of its connections up and down, bytes a second.
+pub type Seen = (BTreeMap<IpAddr, User>, Vec<[u64; 2]>);
+
 /// What was seen of connections before, for rates.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
@@ -272,8 +275,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// The users now and, in the order of the list, the rates of the connections up and down, bytes a second.
-    pub fn next(&mut self, now: &Connections) -> (BTreeMap<IpAddr, User>, Vec<[u64; 2]>) {
+    /// What is to be seen now.
+    pub fn next(&mut self, now: &Connections) -> Seen {
         let mut users: BTreeMap<IpAddr, User> = BTreeMap::new();
         let mut after = Before::new();
         let mut rates = Vec::new();

@@ -3,7 +3,9 @@
 //! `lasthopd doctor` shows all that is found, and `lasthopd run` refuses to start on what is an error here.
 
 mod firewall;
+mod iptables;
 mod pair;
+mod rules;
 mod system;
 mod ways;
 
@@ -99,9 +101,9 @@ fn interfaces(gateway: &Gateway) -> impl Iterator<Item = &String> {
 #[must_use]
 pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     let mut findings = system::permissions();
-    findings.extend(system::forwarding());
     match Netlink::open() {
         Ok(netlink) => {
+            findings.extend(system::forwarding(&netlink, gateway));
             findings.extend(system::links(&netlink, gateway));
             findings.extend(system::reverse_paths());
             findings.extend(system::rules(&netlink, gateway));

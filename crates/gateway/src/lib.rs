@@ -27,7 +27,7 @@ mod status;
 pub mod top;
 
 pub use capture::{Capture, Captured, Stop};
-pub use connections::{By, Connection, Connections, How, Rates, Record, State, User};
+pub use connections::{By, Connection, Connections, How, Rates, Record, Seen, State, User};
 pub use control::{SOCKET, capture, connections, drain, reload, status, upgrade};
 pub use daemon::{Daemon, Error};
 pub use peer::{PeerError, public_key};

@@ -135,6 +135,13 @@ impl Status {
     }
 }
 
+impl Status {
+    /// For people.
+    pub(crate) fn uptime(&self) -> impl fmt::Display + use<> {
+        Uptime(self.uptime_seconds)
+    }
+}
+
 /// The word for a gateway's mode.
 pub(crate) fn mode(gateway: &Gateway) -> String {
     let word = serde_json::to_value(gateway.mode()).ok();
@@ -144,7 +151,7 @@ pub(crate) fn mode(gateway: &Gateway) -> String {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { version, pid, mode, wan, packets, .. } = self;
-        let uptime = Uptime(self.uptime_seconds);
+        let uptime = self.uptime();
         writeln!(f, "lasthopd {version}, process {pid}, up {uptime}, mode {mode}")?;
         if self.draining {
             writeln!(f, "draining: new connections pass unsplit")?;

@@ -1,75 +1,126 @@
-//! Rules of nftables. Packets are forwarded twice: to the gateway and from it. Connection tracking is to see them
-//! only where they leave for the hop, and filters are to accept them both times.
+//! Rules of nftables and iptables. Packets are forwarded twice: to the gateway and from it. Connection tracking is to
+//! see them only where they leave for the hop, and filters are to accept them both times.
 
-use super::Finding;
+use super::rules::{
+    concerns_all, is_by_state, is_by_state_of_new, is_forward, is_not_tracked, is_of, is_strict,
+    may_accept, may_concern, translates,
+};
+use super::{Finding, iptables};
 use crate::network::DEVICES;
-use scenario::Gateway;
+use live::netlink::Family;
+use scenario::{Gateway, Work};
 use serde_json::Value;
 use std::process::Command;
 
 /// What this is about, in findings.
 const TRACKING: &str = "connection tracking";
 
-pub(super) fn examine(gateway: &Gateway) -> Vec<Finding> {
-    // Without nft, no rules were set up with it.
-    let Ok(output) = Command::new("nft").args(["--json", "list", "ruleset"]).output() else {
-        return Vec::new();
-    };
-    // Its exit code says whether it may ask.
-    if !output.status.success() {
-        let message = "nft does not tell the rules: they were not examined";
-        return vec![Finding::advice("firewall", message, None)];
-    }
-    let rule_set: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    judge(gateway, &rule_set)
+/// What shows rules, and changes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    Nft,
+    /// Under this name, for one version of IP.
+    Iptables(&'static str),
 }
 
-/// What a rule set means for a gateway.
-fn judge(gateway: &Gateway, rule_set: &Value) -> Vec<Finding> {
-    let entries = rule_set.get("nftables").and_then(Value::as_array);
-    let of = |kind: &'static str| {
-        entries.into_iter().flatten().filter_map(move |entry| entry.get(kind)).collect()
-    };
-    let (chains, rules): (Vec<&Value>, Vec<&Value>) = (of("chain"), of("rule"));
-    let mut findings = vec![tracking(gateway, &chains, &rules)];
-    let strict = chains.iter().filter(|chain| is_forward(chain) && chain["policy"] == "drop");
-    findings.extend(strict.filter_map(|chain| forwarding(gateway, chain, &rules)));
+/// The rules that a program shows, as nft shows its own.
+pub(super) struct RuleSet {
+    pub(super) program: Program,
+    pub(super) chains: Vec<Value>,
+    pub(super) rules: Vec<Value>,
+}
+
+pub(super) fn examine(gateway: &Gateway) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut sets = Vec::new();
+    // Without nft, no rules were set up with it.
+    if let Ok(output) = Command::new("nft").args(["--json", "list", "ruleset"]).output() {
+        // Its exit code says whether it may ask.
+        if output.status.success() {
+            sets.push(of_nft(serde_json::from_slice(&output.stdout).unwrap_or_default()));
+        } else {
+            let message = "nft does not tell the rules: they were not examined";
+            findings.push(Finding::advice("firewall", message, None));
+        }
+    }
+    for family in Family::ALL {
+        match iptables::rules(family) {
+            Ok(set) => sets.extend(set),
+            Err(program) => {
+                let message = format!(
+                    "there are rules of {program}, and no {program}-save tells them: they were not examined"
+                );
+                let mend = format!("{program}-save shows them, where it is installed");
+                findings.push(Finding::advice("firewall", message, Some(mend)));
+            }
+        }
+    }
+    if !sets.is_empty() {
+        findings.extend(judge(gateway, &sets));
+    }
+    findings
+}
+
+/// What nft prints.
+fn of_nft(mut printed: Value) -> RuleSet {
+    let (mut chains, mut rules) = (Vec::new(), Vec::new());
+    for entry in printed.get_mut("nftables").and_then(Value::as_array_mut).into_iter().flatten() {
+        chains.extend(entry.get_mut("chain").map(Value::take));
+        rules.extend(entry.get_mut("rule").map(Value::take));
+    }
+    RuleSet { program: Program::Nft, chains, rules }
+}
+
+/// What rules mean for a gateway.
+fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
+    let mut findings = vec![tracking(gateway, sets)];
+    for set in sets {
+        let strict = set.chains.iter().filter(|chain| is_forward(chain) && is_strict(set, chain));
+        findings.extend(strict.filter_map(|chain| forwarding(gateway, set, chain)));
+    }
     findings
 }
 
 /// The first time that a packet of a connection passes decides how its addresses are translated, and in the wrong
 /// place: between two interfaces of which neither is the hop's. Between two halves of a connection, sequence numbers
 /// may differ, so that tracking takes them for invalid.
-fn tracking(gateway: &Gateway, chains: &[&Value], rules: &[&Value]) -> Finding {
+fn tracking(gateway: &Gateway, sets: &[RuleSet]) -> Finding {
     let wan = &gateway.wan;
-    let translating: Vec<_> =
-        rules.iter().filter(|rule| translates(rule) && may_concern(rule, "oifname", wan)).collect();
-    let is_forwards = |rule: &&&Value| {
-        chains.iter().any(|chain| is_forward(chain) && is_of(rule, chain)) && is_by_state(rule)
+    let rules = || sets.iter().flat_map(|set| &set.rules);
+    let translating = |device: &str| -> Vec<&Value> {
+        rules().filter(|rule| translates(rule) && may_concern(rule, "oifname", device)).collect()
     };
-    if translating.is_empty() && !rules.iter().any(|rule| is_forwards(&rule)) {
+    let for_hop = translating(wan);
+    // Connections that come out of a pair are not the other gateway's to translate.
+    let mut for_lan = Vec::new();
+    if let (Work::Pair(..), true) = (&gateway.work, for_hop.is_empty()) {
+        for_lan = gateway.lan.iter().flat_map(|name| translating(name)).collect();
+    }
+    let is_filtered = sets.iter().any(|set| {
+        let chains = || set.chains.iter().filter(|chain| is_forward(chain));
+        set.rules.iter().any(|rule| is_by_state(rule) && chains().any(|chain| is_of(rule, chain)))
+    });
+    if for_hop.is_empty() && for_lan.is_empty() && !is_filtered {
         return Finding::fine(TRACKING, "nothing depends on it");
     }
-    let untracked = |name: &str| {
-        rules
-            .iter()
-            .any(|rule| has_expression(rule, "notrack") && may_concern(rule, "iifname", name))
+    let lan = || gateway.lan.iter().map(String::as_str);
+    let [to_lan, to_wan] = DEVICES;
+    let (translating, by, needed): (_, _, Vec<&str>) = match for_lan.is_empty() {
+        true => (for_hop, wan.clone(), lan().chain([to_lan]).collect()),
+        false => (for_lan, gateway.lan.join(", "), vec![wan, to_wan]),
     };
-    let lan = gateway.lan.iter().map(String::as_str);
-    let needed: Vec<&str> = lan.chain([DEVICES[0]]).collect();
+    let untracked =
+        |name: &str| rules().any(|rule| is_not_tracked(rule) && may_concern(rule, "iifname", name));
     if needed.iter().all(|name| untracked(name)) {
-        return Finding::fine(TRACKING, "packets are tracked only where they leave for the hop");
+        return Finding::fine(
+            TRACKING,
+            format!("packets are tracked only where they leave by {by}"),
+        );
     }
-    // To the router itself, they are tracked as before.
-    let mend = format!(
-        "nft add table inet lasthop; \
-         nft add chain inet lasthop raw '{{ type filter hook prerouting priority raw; }}'; \
-         nft add rule inet lasthop raw iifname '{{ {} }}' fib daddr type unicast notrack",
-        needed.join(", ")
-    );
+    let mend = untracking(sets, &needed);
     if translating.iter().any(|rule| concerns_all(rule)) {
         let message = format!(
-            "packets are tracked twice, and so the addresses of those that leave by {wan} would not be translated"
+            "packets are tracked twice, and so the addresses of those that leave by {by} would not be translated"
         );
         return Finding::error(TRACKING, message, Some(mend));
     }
@@ -78,10 +129,34 @@ fn tracking(gateway: &Gateway, chains: &[&Value], rules: &[&Value]) -> Finding {
     Finding::advice(TRACKING, message, Some(mend))
 }
 
+/// The command after which packets that arrive by devices are not tracked; to the router itself, they are as before.
+fn untracking(sets: &[RuleSet], devices: &[&str]) -> String {
+    if sets.iter().any(|set| set.program == Program::Nft) {
+        return format!(
+            "nft add table inet lasthop; \
+             nft add chain inet lasthop raw '{{ type filter hook prerouting priority raw; }}'; \
+             nft add rule inet lasthop raw iifname '{{ {} }}' fib daddr type unicast notrack",
+            devices.join(", ")
+        );
+    }
+    let programs = sets.iter().filter_map(|set| match set.program {
+        Program::Nft => None,
+        Program::Iptables(name) => Some(name),
+    });
+    let of = |program| {
+        devices.iter().map(move |device| {
+            format!(
+                "{program} -t raw -I PREROUTING -i {device} -m addrtype --dst-type UNICAST -j CT --notrack"
+            )
+        })
+    };
+    programs.flat_map(of).collect::<Vec<_>>().join("; ")
+}
+
 /// A chain that drops what no rule accepts has to accept what goes to the gateway and comes from it.
-fn forwarding(gateway: &Gateway, chain: &Value, rules: &[&Value]) -> Option<Finding> {
+fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding> {
     let [lan, wan] = DEVICES;
-    let rules: Vec<_> = rules.iter().filter(|rule| is_of(rule, chain)).collect();
+    let rules: Vec<_> = set.rules.iter().filter(|rule| is_of(rule, chain)).collect();
     let accepts = |from: &str, to: &str, is_answer: bool| {
         rules.iter().any(|rule| {
             may_accept(rule)
@@ -91,24 +166,38 @@ fn forwarding(gateway: &Gateway, chain: &Value, rules: &[&Value]) -> Option<Find
         })
     };
     let text = |key: &str| chain.get(key).and_then(Value::as_str).unwrap_or_default();
-    let place = ["family", "table", "name"].map(text).join(" ");
+    let place = match set.program {
+        Program::Nft => ["family", "table", "name"].map(text).join(" "),
+        Program::Iptables(program) => format!("{} of {program}", text("name")),
+    };
     let mut missing = Vec::new();
     let mut mends = Vec::new();
-    let mut need = |from: &str, to: &str, is_answer: bool, condition: &str| {
-        if !accepts(from, to, is_answer) {
-            missing.push(format!("{from} to {to}"));
-            mends.push(format!(
-                "nft insert rule {place} iifname {from} oifname {to}{condition} accept"
-            ));
+    let mut need = |from: &str, to: &str, is_answer: bool| {
+        if accepts(from, to, is_answer) {
+            return;
         }
+        missing.push(format!("{from} to {to}"));
+        mends.push(match set.program {
+            Program::Nft => {
+                let condition = if is_answer { " ct state established,related" } else { "" };
+                format!("nft insert rule {place} iifname {from} oifname {to}{condition} accept")
+            }
+            Program::Iptables(program) => {
+                let condition = match is_answer {
+                    true => " -m conntrack --ctstate ESTABLISHED,RELATED",
+                    false => "",
+                };
+                format!("{program} -I {} -i {from} -o {to}{condition} -j ACCEPT", text("name"))
+            }
+        });
     };
     for interface in &gateway.lan {
-        need(interface, lan, false, "");
+        need(interface, lan, false);
         // Those are not tracked.
-        need(lan, interface, false, "");
+        need(lan, interface, false);
     }
-    need(wan, &gateway.wan, false, "");
-    need(&gateway.wan, wan, true, " ct state established,related");
+    need(wan, &gateway.wan, false);
+    need(&gateway.wan, wan, true);
     if missing.is_empty() {
         return None;
     }
@@ -117,93 +206,6 @@ fn forwarding(gateway: &Gateway, chain: &Value, rules: &[&Value]) -> Option<Find
         missing.join(", ")
     );
     Some(Finding::error("firewall", message, Some(mends.join("; "))))
-}
-
-fn is_forward(chain: &Value) -> bool {
-    chain["hook"] == "forward" && chain["type"] == "filter"
-}
-
-fn is_of(rule: &Value, chain: &Value) -> bool {
-    rule["family"] == chain["family"]
-        && rule["table"] == chain["table"]
-        && rule["chain"] == chain["name"]
-}
-
-/// Whether a rule decides by the state of a connection.
-fn is_by_state(rule: &Value) -> bool {
-    states(rule).next().is_some()
-        || expressions(rule).any(|expression| expression.pointer("/vmap/key/ct").is_some())
-}
-
-/// Whether it does so for packets of connections that are new, or not tracked.
-fn is_by_state_of_new(rule: &Value) -> bool {
-    states(rule).any(|state| {
-        let right = state["right"].to_string();
-        right.contains("\"new\"") || right.contains("\"untracked\"")
-    })
-}
-
-fn states(rule: &Value) -> impl Iterator<Item = &Value> {
-    let conditions = expressions(rule).filter_map(|expression| expression.get("match"));
-    conditions
-        .filter(|condition| condition.pointer("/left/ct/key").is_some_and(|key| key == "state"))
-}
-
-/// Other chains may accept, and so may maps.
-fn may_accept(rule: &Value) -> bool {
-    ["accept", "jump", "goto", "vmap", "xt"].into_iter().any(|name| has_expression(rule, name))
-}
-
-fn expressions(rule: &Value) -> impl Iterator<Item = &Value> {
-    rule.get("expr").and_then(Value::as_array).into_iter().flatten()
-}
-
-fn has_expression(rule: &Value, name: &str) -> bool {
-    expressions(rule).any(|expression| expression.get(name).is_some())
-}
-
-/// Rules that were made with iptables name the target of its own.
-fn translates(rule: &Value) -> bool {
-    has_expression(rule, "masquerade")
-        || has_expression(rule, "snat")
-        || expressions(rule).any(|expression| {
-            let target = expression.get("xt").and_then(|target| target.get("name"));
-            target.is_some_and(|name| name == "MASQUERADE" || name == "SNAT")
-        })
-}
-
-/// Whether it depends on nothing but interfaces.
-fn concerns_all(rule: &Value) -> bool {
-    let mut conditions = expressions(rule).filter_map(|expression| expression.get("match"));
-    conditions.all(|condition| condition.pointer("/left/meta/key").is_some())
-        && !has_expression(rule, "xt")
-}
-
-/// Whether packets by a device may be what a rule is about.
-fn may_concern(rule: &Value, key: &str, device: &str) -> bool {
-    let mut conditions = expressions(rule).filter_map(|expression| expression.get("match"));
-    conditions.all(|condition| {
-        let about = condition.pointer("/left/meta/key").and_then(Value::as_str);
-        if about != Some(key) && about != key.strip_suffix("name") {
-            return true;
-        }
-        let right = condition.get("right").unwrap_or(&Value::Null);
-        let named = match right {
-            Value::String(name) => matches(name, device),
-            _ => right.pointer("/set").and_then(Value::as_array).is_none_or(|names| {
-                names.iter().any(|name| name.as_str().is_some_and(|name| matches(name, device)))
-            }),
-        };
-        named == (condition.get("op").and_then(Value::as_str) != Some("!="))
-    })
-}
-
-/// A name that ends in `*` stands for all that begin with it.
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => pattern == name,
-    }
 }
 
 #[cfg(test)]
@@ -217,7 +219,7 @@ mod tests {
         let source = Source::new("lan = [\"lan0\", \"lan1\"]\nwan = \"sat0\"\n", "lasthopd.toml");
         let gateway =
             Gateway::read(&source).unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
-        judge(&gateway, &json!({ "nftables": entries }))
+        judge(&gateway, &[of_nft(json!({ "nftables": entries }))])
     }
 
     fn judged(rules: &[Value]) -> Finding {
@@ -245,12 +247,16 @@ mod tests {
             "op": "==", "left": { "payload": { "protocol": "ip", "field": "saddr" } }, "right": "10.0.0.9",
         } });
         let of_some = json!([source, { "masquerade": null }]);
+        let unknown = json!({ "xt": { "type": "match", "name": "set" } });
+        let iptables_of_some =
+            json!([unknown, { "xt": { "type": "target", "name": "MASQUERADE" } }]);
         let part = json!([by("iifname", &json!("lan0")), { "notrack": null }]);
         let all = json!([by("iifname", &json!({ "set": ["lan0", "lan1", "lh-lan"] })), { "notrack": null }]);
         // It may be meant for others, but for everybody it is not.
         for (translation, severity) in [
             (masquerade, Severity::Error),
-            (iptables, Severity::Advice),
+            (iptables, Severity::Error),
+            (iptables_of_some, Severity::Advice),
             (of_some, Severity::Advice),
         ] {
             let finding = judged(std::slice::from_ref(&translation));
@@ -259,6 +265,37 @@ mod tests {
             assert_eq!(judged(&[translation.clone(), part.clone()]).severity, severity);
             assert_eq!(judged(&[translation, all.clone()]).severity, Severity::Fine);
         }
+    }
+
+    #[test]
+    fn where_there_is_no_nft_the_commands_are_those_of_iptables() {
+        let source = Source::new("lan = \"lan0\"\nwan = \"sat0\"\n", "lasthopd.toml");
+        let gateway =
+            Gateway::read(&source).unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
+        let masquerade = json!([by("oifname", &json!("sat0")), { "masquerade": null }]);
+        let chain = json!({
+            "family": "ip", "table": "filter", "name": "FORWARD", "type": "filter", "hook": "forward",
+            "policy": "drop",
+        });
+        let set = RuleSet {
+            program: Program::Iptables("iptables"),
+            chains: vec![chain],
+            rules: vec![json!({ "expr": masquerade })],
+        };
+        let findings = judge(&gateway, &[set]);
+        let mends: Vec<_> =
+            findings.iter().map(|finding| finding.mend.as_deref().unwrap()).collect();
+        assert_eq!(
+            mends,
+            [
+                "iptables -t raw -I PREROUTING -i lan0 -m addrtype --dst-type UNICAST -j CT --notrack; \
+                 iptables -t raw -I PREROUTING -i lh-lan -m addrtype --dst-type UNICAST -j CT --notrack",
+                "iptables -I FORWARD -i lan0 -o lh-lan -j ACCEPT; \
+                 iptables -I FORWARD -i lh-lan -o lan0 -j ACCEPT; \
+                 iptables -I FORWARD -i lh-wan -o sat0 -j ACCEPT; \
+                 iptables -I FORWARD -i sat0 -o lh-wan -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+            ]
+        );
     }
 
     fn chain(policy: &str) -> Value {
@@ -303,6 +340,13 @@ mod tests {
         );
         assert_eq!(errors(&[&answers, &users, &ours], "drop").len(), 1);
         assert_eq!(errors(&[&answers, &users, &ours, &to_us], "drop"), []);
+        // A rule at the end is as good as a policy.
+        let reject =
+            rule(&json!([{ "counter": {} }, { "xt": { "type": "target", "name": "REJECT" } }]));
+        assert_eq!(errors(&[&answers, &users, &reject], "accept").len(), 1);
+        assert_eq!(errors(&[&answers, &users, &ours, &to_us, &reject], "accept"), []);
+        let some = rule(&json!([by("iifname", &json!("dsl0")), { "drop": null }]));
+        assert_eq!(errors(&[&answers, &users, &some], "accept"), []);
         // Answers alone are known by their state.
         assert_eq!(errors(&[&users, &ours], "drop").len(), 1);
     }

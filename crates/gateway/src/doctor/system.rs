@@ -57,21 +57,35 @@ fn settings() -> Option<Finding> {
     })
 }
 
-pub(super) fn forwarding() -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for setting in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
-        findings.push(match sysctl(setting).as_deref() {
-            Ok("0") => Finding::error(
+/// The kernel has to forward packets of each version of IP that is in use on both sides.
+pub(super) fn forwarding(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
+    let of = |family| {
+        let (setting, ip) = match family {
+            Family::V4 => ("net.ipv4.ip_forward", "IPv4"),
+            Family::V6 => ("net.ipv6.conf.all.forwarding", "IPv6"),
+        };
+        let is_used = || {
+            gateway.lan.iter().any(|name| netlink.has_routes(family, name))
+                && netlink.has_routes(family, &gateway.wan)
+        };
+        match sysctl(setting).as_deref() {
+            Ok("0") if is_used() => Finding::error(
                 "forwarding",
                 format!("the kernel does not forward packets: {setting} is 0"),
                 Some(format!("sysctl -w {setting}=1")),
             ),
+            Ok("0") => {
+                let message = format!(
+                    "{setting} is 0, and the LAN and the hop do not both have routes of {ip}"
+                );
+                Finding::fine("forwarding", message)
+            }
             Ok(value) => Finding::fine("forwarding", format!("{setting} is {value}")),
             // Without IPv6 there is no such setting.
             Err(_) => Finding::fine("forwarding", format!("there is no {setting}")),
-        });
-    }
-    findings
+        }
+    };
+    Family::ALL.into_iter().map(of).collect()
 }
 
 pub(super) fn links(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {

@@ -1,11 +1,11 @@
 //! Programs that people use, unchanged, through a gateway in each mode, to servers as they are installed.
 
 mod servers;
+mod translated;
 
-use crate::common::{CLEAN, GATEWAY, SERVER, USER, World, alone, configuration, content};
+use crate::common::{CLEAN, SERVER, USER, World, alone, content};
 use crate::pair::Pair;
 use gateway::Daemon;
-use gateway::doctor::examine;
 use scenario::IpVersion;
 use servers::{IPERF, Servers, bytes, program};
 use std::fs;
@@ -24,7 +24,7 @@ struct Visit<'a> {
     world: &'a World,
     servers: &'a Servers,
     ip: IpVersion,
-    /// The gateway writes addresses of its own in place of the users'.
+    /// A gateway writes addresses of its own in place of the users' in their TCP connections.
     is_translated: bool,
 }
 
@@ -147,20 +147,15 @@ impl Visit<'_> {
         assert!(bytes(&Path::new(&back).join("object29")) == content(29, OBJECT));
     }
 
-    /// Files by FTP: the user connects for the data, or, if its address is its own, the server does.
+    /// Files by FTP: the user connects for the data, or the server does.
     fn ftp(&self) {
         let url = format!("ftp://{}", self.host());
-        let passive = vec![];
-        let active = vec!["--ftp-port", "-"];
-        for (name, options) in [("passive", passive), ("active", active)] {
-            if name == "active" && self.is_translated {
-                continue;
-            }
-            let got = self.curl(&[&options[..], &[&format!("{url}/file")]].concat());
+        for (name, options) in [("passive", &[][..]), ("active", &["--ftp-port", "-"])] {
+            let got = self.curl(&[options, &[&format!("{url}/file")]].concat());
             assert!(got == content(1, LEN), "{name}: {} bytes", got.len());
             let file = format!("{name}-{:?}", self.ip);
             let target = format!("{url}/up/{file}");
-            self.curl(&[&options[..], &["-T", &self.path("mine"), &target]].concat());
+            self.curl(&[options, &["-T", &self.path("mine"), &target]].concat());
             assert!(bytes(&self.servers.path(&format!("ftp/up/{file}"))) == content(2, LEN));
         }
     }
@@ -257,31 +252,5 @@ fn programs_work_through_a_pair_of_gateways() {
         programs_work(&world, &servers, &near, false);
         near.stop();
         far.stop();
-    });
-}
-
-#[test]
-fn programs_work_through_a_gateway_that_translates_addresses() {
-    alone(|| {
-        if program("nft").is_none() {
-            eprintln!("SKIPPED: there is no nft");
-            return;
-        }
-        let Some((world, servers)) = start("translated", World::new) else { return };
-        let shell = |command: &str| {
-            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
-            assert!(status.unwrap().success(), "{command}");
-        };
-        shell(
-            "nft add table inet nat && \
-             nft add chain inet nat post '{ type nat hook postrouting priority srcnat; }' && \
-             nft add rule inet nat post oifname link1 masquerade",
-        );
-        let findings = world.at(GATEWAY, || examine(&configuration(""), false));
-        let finding = findings.iter().find(|finding| finding.about == "connection tracking");
-        shell(finding.and_then(|finding| finding.mend.as_deref()).unwrap());
-        let daemon = world.gateway("");
-        programs_work(&world, &servers, &daemon, true);
-        daemon.stop();
     });
 }

@@ -140,7 +140,7 @@ pub(crate) fn configuration(keys: &str) -> Gateway {
 }
 
 /// One with these interfaces.
-fn configuration_at(interfaces: &str, keys: &str) -> Gateway {
+pub(crate) fn configuration_at(interfaces: &str, keys: &str) -> Gateway {
     let text = format!("{interfaces}{keys}\n");
     let gateway = Gateway::read(&Source::new(text, "gateway.toml"));
     gateway.unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)))

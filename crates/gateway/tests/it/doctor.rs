@@ -10,7 +10,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::process::Command;
 
 /// What is found at the gateway's node, without what is fine.
-fn found(world: &World, keys: &str, running: bool) -> Vec<Finding> {
+pub(crate) fn found(world: &World, keys: &str, running: bool) -> Vec<Finding> {
     let gateway = configuration(keys);
     let mut findings = world.at(GATEWAY, || examine(&gateway, running));
     findings.retain(|finding| finding.severity != Severity::Fine);
@@ -18,7 +18,7 @@ fn found(world: &World, keys: &str, running: bool) -> Vec<Finding> {
 }
 
 /// A gateway does not start, and says what the examination says.
-fn refused(world: &World, keys: &str, about: &str, mend: &str) {
+pub(crate) fn refused(world: &World, keys: &str, about: &str, mend: &str) {
     let findings = found(world, keys, false);
     let finding = findings.iter().find(|finding| finding.about == about);
     let finding = finding.unwrap_or_else(|| panic!("nothing about {about}: {findings:?}"));
@@ -79,6 +79,30 @@ fn settings_that_stop_packets_are_errors_with_their_commands() {
         refused(&world, "", "forwarding", "sysctl -w net.ipv4.ip_forward=1");
         set("net.ipv4.ip_forward", "1");
         set("net.ipv6.conf.all.forwarding", "0");
+        refused(&world, "", "forwarding", "sysctl -w net.ipv6.conf.all.forwarding=1");
+    });
+}
+
+#[test]
+fn a_version_of_ip_that_one_side_does_not_have_need_not_be_forwarded() {
+    alone(|| {
+        let Some(world) = World::new(CLEAN, "one-ip") else { return };
+        let run = |command: &str| {
+            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
+            assert!(status.unwrap().success(), "{command}");
+        };
+        // Addresses of its links' own are left.
+        run(
+            "sysctl -qw net.ipv6.conf.all.forwarding=0 && ip -6 addr flush dev link0 scope global && \
+             ip -6 route flush dev link0 proto static",
+        );
+        assert_eq!(found(&world, "", false), []);
+        let daemon = world.gateway("");
+        exchange(&world, IpVersion::V4, [100_000, 100_000]);
+        assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
+        daemon.stop();
+        // A route is enough, as beside an address that only the link has.
+        run("ip -6 route add 2001:db8:7::/64 dev link0");
         refused(&world, "", "forwarding", "sysctl -w net.ipv6.conf.all.forwarding=1");
     });
 }
@@ -157,74 +181,6 @@ fn rules_routes_devices_and_ports_of_somebody_else_are_found() {
             assert_eq!(findings.iter().find(about).unwrap().severity, Severity::Error);
         });
         assert_eq!(found(&world, "metrics = \"127.0.0.1:9273\"", false), []);
-    });
-}
-
-#[test]
-fn what_the_doctor_advises_about_translated_addresses_can_be_done() {
-    alone(|| {
-        let Some(world) = World::new(CLEAN, "nat") else { return };
-        let shell = |command: &str| {
-            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
-            assert!(status.unwrap().success(), "{command}");
-        };
-        if Command::new("nft").arg("--version").output().is_err() {
-            return;
-        }
-        assert_eq!(found(&world, "", false), []);
-        shell(
-            "nft add table ip nat && \
-             nft add chain ip nat post '{ type nat hook postrouting priority srcnat; }' && \
-             nft add rule ip nat post oifname link1 masquerade",
-        );
-        let findings = found(&world, "", false);
-        assert_eq!(findings.len(), 1, "{findings:?}");
-        refused(&world, "", "connection tracking", findings[0].mend.as_deref().unwrap());
-        shell(findings[0].mend.as_deref().unwrap());
-        assert_eq!(found(&world, "", false), []);
-        let daemon = world.gateway("");
-        exchange(&world, IpVersion::V4, [1_000_000, 1_000_000]);
-        assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
-        daemon.stop();
-    });
-}
-
-#[test]
-fn a_firewall_that_drops_what_it_does_not_know_lets_connections_pass_once_the_doctor_was_heard() {
-    alone(|| {
-        let Some(world) = World::new(CLEAN, "firewall") else { return };
-        if Command::new("nft").arg("--version").output().is_err() {
-            return;
-        }
-        let shell = |command: &str| {
-            let status = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).status());
-            assert!(status.unwrap().success(), "{command}");
-        };
-        // As routers of homes have it.
-        shell(
-            "nft add table inet filter && \
-             nft add chain inet filter forward '{ type filter hook forward priority filter; policy drop; }' && \
-             nft add rule inet filter forward ct state vmap '{ established : accept, related : accept, invalid : drop }' && \
-             nft add rule inet filter forward iifname link0 oifname link1 accept",
-        );
-        exchange(&world, IpVersion::V4, [1000, 1000]);
-        for (about, severity) in
-            [("connection tracking", Severity::Advice), ("firewall", Severity::Error)]
-        {
-            let findings = found(&world, "", false);
-            let finding = findings.iter().find(|finding| finding.about == about).unwrap();
-            assert_eq!(finding.severity, severity);
-            shell(finding.mend.as_deref().unwrap());
-        }
-        assert_eq!(found(&world, "", false), []);
-        for keys in ["", "mode = \"split\""] {
-            let daemon = world.gateway(keys);
-            for ip in [IpVersion::V4, IpVersion::V6] {
-                exchange(&world, ip, [1_000_000, 1_000_000]);
-            }
-            assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&2));
-            daemon.stop();
-        }
     });
 }
 

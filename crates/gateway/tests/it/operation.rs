@@ -12,16 +12,16 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// A gateway whose configuration is in a file.
-struct Operated {
-    service: Service,
+pub(crate) struct Operated {
+    pub(crate) service: Service,
     folder: Folder,
 }
 
 /// A connection that is over should be so soon.
-const TCP: &str = "[tcp]\ntime_wait = \"50 ms\"\n";
+pub(crate) const TCP: &str = "[tcp]\ntime_wait = \"50 ms\"\n";
 
 impl Operated {
-    fn start(world: &World, label: &str, keys: &str) -> Operated {
+    pub(crate) fn start(world: &World, label: &str, keys: &str) -> Operated {
         let folder = Folder::new(label);
         let keys = keys.replace("FOLDER", folder.0.to_str().unwrap());
         let config = folder.0.join("lasthopd.toml");
@@ -36,15 +36,15 @@ impl Operated {
         Operated { service, folder }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.0.join("socket")
     }
 
-    fn write(&self, text: &str) {
+    pub(crate) fn write(&self, text: &str) {
         fs::write(self.folder.0.join("lasthopd.toml"), text).unwrap();
     }
 
-    fn connections(&self) -> Vec<Connection> {
+    pub(crate) fn connections(&self) -> Vec<Connection> {
         gateway::connections(&self.socket()).unwrap().list
     }
 
@@ -65,7 +65,7 @@ impl Operated {
 }
 
 /// Both ends of a connection, which has carried `up` and `down` bytes.
-fn talk(world: &World, up: usize, down: usize) -> [TcpStream; 2] {
+pub(crate) fn talk(world: &World, up: usize, down: usize) -> [TcpStream; 2] {
     let (listener, address) = world.listen(IpVersion::V4);
     let mut user = world.connect(address);
     let (mut server, _) = listener.accept().unwrap();
@@ -74,7 +74,7 @@ fn talk(world: &World, up: usize, down: usize) -> [TcpStream; 2] {
     [user, server]
 }
 
-fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
+pub(crate) fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
     from.write_all(&vec![1; bytes]).unwrap();
     to.read_exact(&mut vec![0; bytes]).unwrap();
 }

@@ -1,9 +1,12 @@
 //! Mode `pair`.
 
-use crate::common::{CLEAN, FAR, Folder, GATEWAY, INTERFACES, World, alone, content, exchange};
+use crate::common::{
+    CLEAN, FAR, Folder, GATEWAY, INTERFACES, World, alone, configuration, configuration_at,
+    content, exchange,
+};
 use gateway::Daemon;
 use live::Clock;
-use scenario::IpVersion;
+use scenario::{Gateway, IpVersion};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -65,6 +68,14 @@ impl Pair {
 
     pub(crate) fn near(&self, world: &World, ip: IpVersion) -> Daemon {
         world.gateway(&self.near_keys(world, ip))
+    }
+
+    pub(crate) fn near_configuration(&self, world: &World, ip: IpVersion) -> Gateway {
+        configuration(&self.near_keys(world, ip))
+    }
+
+    pub(crate) fn far_configuration(&self) -> Gateway {
+        configuration_at(FAR_INTERFACES, &self.far_keys())
     }
 
     fn near_keys(&self, world: &World, ip: IpVersion) -> String {

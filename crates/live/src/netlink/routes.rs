@@ -1,6 +1,6 @@
 //! What the kernel's routes say.
 
-use super::{Netlink, family};
+use super::{Family, Netlink, family};
 use crate::Error;
 use crate::error::Doing;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
@@ -110,6 +110,21 @@ impl Netlink {
             })
         };
         Ok([AddressFamily::Inet, AddressFamily::Inet6].into_iter().filter_map(one).collect())
+    }
+
+    /// Whether there are routes of a version of IP by a device, other than those that each device has.
+    #[must_use]
+    pub fn has_routes(&self, of: Family, device: &str) -> bool {
+        let Ok(index) = self.index(device) else { return false };
+        self.routes(of.number()).iter().any(|route| {
+            let to_others = route.header.kind == RouteType::Unicast;
+            let is_own = match destination(route) {
+                Some(IpAddr::V4(to)) => to.is_link_local() || to.is_multicast(),
+                Some(IpAddr::V6(to)) => to.is_unicast_link_local() || to.is_multicast(),
+                None => false,
+            };
+            to_others && !is_own && interface(route) == Some(index)
+        })
     }
 
     /// The route to a destination; for a packet that has come by an interface with this index from a source, if

@@ -24,7 +24,7 @@ impl Family {
     /// Both.
     pub const ALL: [Family; 2] = [Family::V4, Family::V6];
 
-    fn number(self) -> AddressFamily {
+    pub(super) fn number(self) -> AddressFamily {
         match self {
             Family::V4 => AddressFamily::Inet,
             Family::V6 => AddressFamily::Inet6,

@@ -169,8 +169,6 @@ pub struct Splitter {
 impl Splitter {
     /// The most connections that are split at once, by default.
     const CONNECTIONS: u32 = 65_536;
-    /// The most that may be half-open: packets of forged addresses are no more than that.
-    const HALF_OPEN: usize = 4096;
 
     /// A box with an address that splits connections like this. `random` is for secrets.
     #[must_use]
@@ -266,17 +264,19 @@ impl Splitter {
             self.handshakes.count(why);
             return false;
         }
-        if self.relays.half_open_connections() >= Splitter::HALF_OPEN {
+        if !self.has_room() {
+            return false;
+        }
+        if !self.relays.admits(now, syn) {
             self.handshakes.count(Left::Overflow);
             return false;
         }
-        self.has_room()
-            && match self.connect {
-                Connect::AtOnce => self.relays.accept(now, syn, &self.split, Onward::Tcp),
-                Connect::First | Connect::EndToEnd => {
-                    self.relays.open(now, syn, &self.split, Onward::Tcp)
-                }
+        match self.connect {
+            Connect::AtOnce => self.relays.accept(now, syn, &self.split, Onward::Tcp),
+            Connect::First | Connect::EndToEnd => {
+                self.relays.open(now, syn, &self.split, Onward::Tcp)
             }
+        }
     }
 
     /// Whether one more connection may be split.

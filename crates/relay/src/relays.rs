@@ -2,6 +2,7 @@
 
 mod associations;
 mod carried;
+mod half_open;
 mod halves;
 mod handover;
 mod opening;
@@ -21,6 +22,7 @@ use crate::{Half, HopRate, Next, Policy, Relay, Side};
 use base::{Random, Time};
 use carried::Life;
 use core::net::IpAddr;
+use half_open::HalfOpen;
 use halves::{HalfEvents, HalfId, Halves};
 use host::{ConnectionId, FourTuple, Host, Outlet};
 use opening::Waiting;
@@ -38,8 +40,7 @@ pub struct Relays {
     statistics: Statistics,
     /// Bytes that the box holds now.
     held: u64,
-    /// Connections with [`Entry::waiting`].
-    waiting: usize,
+    half_open: HalfOpen,
     /// No connection is split any more.
     is_draining: bool,
     /// Those that have begun and ended, if note is kept of them.
@@ -53,6 +54,8 @@ struct Entry {
     halves: [Option<HalfId>; 2],
     /// Which half is connected next, if not both are.
     waiting: Option<Waiting>,
+    /// Not both halves are connected.
+    is_half_open: bool,
     /// The connection as its client names it.
     client: FourTuple,
     /// Bytes held as of the last event.
@@ -72,6 +75,7 @@ impl Entry {
             relay,
             halves: [None; 2],
             waiting: None,
+            is_half_open: false,
             client,
             held: 0,
             behind_hop: [false; 2],
@@ -113,7 +117,7 @@ impl Relays {
             hop: None,
             statistics: Statistics::default(),
             held: 0,
-            waiting: 0,
+            half_open: HalfOpen::default(),
             is_draining: false,
             changes: None,
         }
@@ -184,12 +188,6 @@ impl Relays {
         self.splits.len() - self.vacant.len()
     }
 
-    /// The number of those whose halves are not both connected.
-    #[must_use]
-    pub fn half_open_connections(&self) -> usize {
-        self.waiting
-    }
-
     /// Whether there is a connection between these ends, or none can be split: forged packets may name
     /// the same end twice, and there is no room for two halves.
     fn is_taken(&self, client: &FourTuple) -> bool {
@@ -206,7 +204,7 @@ impl Relays {
 
     /// Puts a relay into the table.
     fn put(&mut self, number: u32, entry: Entry, behind_hop: [bool; 2]) {
-        self.waiting += usize::from(entry.waiting.is_some());
+        let is_half_open = entry.waiting.is_some();
         if let Some(changes) = &mut self.changes {
             changes.push(Change::Began(entry.client));
         }
@@ -214,6 +212,9 @@ impl Relays {
         match self.splits.get_mut(number as usize) {
             Some(place) => *place = Some(entry),
             None => self.splits.push(Some(entry)),
+        }
+        if is_half_open {
+            self.on_half_open(number);
         }
         for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
             self.schedule(number, side);
@@ -235,11 +236,11 @@ impl Relays {
 
     /// Takes a relay out of the table.
     fn take(&mut self, number: u32) -> Option<Entry> {
+        self.on_open(number);
         let entry = self.splits.get_mut(number as usize)?.take()?;
         self.vacant.push(number);
         self.by_client.remove(&entry.client);
         self.held -= entry.held;
-        self.waiting -= usize::from(entry.waiting.is_some());
         if let Some(hop) = &mut self.hop {
             SIDES.into_iter().for_each(|side| hop.remove(FlowId::new(number, side)));
         }

@@ -178,6 +178,10 @@ impl Underlay for Way {
         packet.unwrap_or(Received::Other)
     }
 
+    fn refused(&self) -> u64 {
+        self.channel.statistics().refused()
+    }
+
     fn send(&mut self, now: Time, packet: &Packet, payload: &[&[u8]]) {
         let Body::Srp(srp) = &packet.body else { return };
         let mut buffer = std::mem::take(&mut self.buffer);

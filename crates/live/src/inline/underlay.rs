@@ -37,6 +37,9 @@ pub trait Underlay: Send {
     /// Reads the next datagram into memory, which has room for the largest.
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received;
 
+    /// Datagrams that were no packets of the peer's: garbage, replayed ones and forged ones.
+    fn refused(&self) -> u64;
+
     /// Sends a packet, whose payload is these pieces. It may be lost.
     fn send(&mut self, now: Time, packet: &Packet, payload: &[&[u8]]);
 

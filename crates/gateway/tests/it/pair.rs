@@ -67,7 +67,7 @@ impl Pair {
         world.gateway(&self.near_keys(world, ip))
     }
 
-    fn near_keys(&self, world: &World, ip: IpVersion) -> String {
+    pub(crate) fn near_keys(&self, world: &World, ip: IpVersion) -> String {
         let peer = std::net::SocketAddr::new(world.address(FAR, ip), 51_995);
         let (key, public) = (self.near.0.display(), self.far.public());
         let keys = self.keys;

@@ -2,16 +2,17 @@
 
 python bench/field_attack.py [--rounds 5] [--rates 100000 0] [spoof] [split] [at-once] [pair]
 
-In each round, a user downloads over a hop three times: in quiet; while an attacker floods the gateway
-by a device of its own, so that it takes nothing of the hop; and while the same packets flood
-another router of the same machine, which is without a gateway: what goodput is lost then is lost to
-the attacker's use of the processor. A rate of 0 is as fast as the attacker can. It needs root.
+In each round, a user downloads over a hop three times: in quiet; while an attacker floods the
+gateway by a device of its own, so that it takes nothing of the hop; and while the same packets
+flood another router of the same machine, which is without a gateway: what goodput is lost then is
+lost to the attacker's use of the processor. A rate of 0 is as fast as the attacker can. It needs root.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import statistics
 import subprocess
@@ -27,14 +28,14 @@ import field_machine
 import field_path
 import record
 from field_chaos import Gateway
-from field_path import PEER_PORT, PORT, Hop, Nodes, Problem, call, inside
+from field_path import PEER_PORT, PORT, Nodes, Place, Problem, call, inside
 
 from lasthop.stats import ratio_interval
 
 sys.path.insert(0, str(field_path.HERE))
 
-import packets  # noqa: E402
-from packets import Draw  # noqa: E402
+import packets
+from packets import Draw
 
 #: The modes, and their keys.
 MODES: Mapping[str, str] = {
@@ -43,11 +44,16 @@ MODES: Mapping[str, str] = {
     "at-once": 'mode = "split"\nconnect = "at-once"',
     "pair": 'mode = "pair"',
 }
-HOP = Hop(50, 20, 0)
+#: The rate of the hop, Mbit/s, and the time that its queue lasts. The kernel carries it (tbf), and
+#: not the emulator, which would take most of a core.
+RATE, QUEUE = 50, "40ms"
+NODES = ("server", "gateway", "far", "user")
+#: The addresses of both ends of the hop, and of the user.
+ENDS, USER = ("10.66.2.1", "10.66.2.2"), "10.66.3.2"
 #: Seconds of a download.
-SECONDS = 5.0
+SECONDS = 3.0
 #: Connections that are made afterwards, while the attack goes on.
-SHORT = 10
+SHORT = 3
 #: Packets of a flood, which are sent over and over again. As many strays have a million addresses.
 PACKETS, STRAYS, DATAGRAMS = 300_000, 500_000, 20_000
 #: The attacker's network, those of the addresses that it forges and of hosts that never answer, and
@@ -110,11 +116,6 @@ class Site:
         assert process is not None
         return process.pid
 
-    def user(self) -> int:
-        """The address of the user."""
-        words = call(self.path.user, "ip", "-4", "-o", "address", "show", "dev", "link2")
-        return int(IPv4Address(words.split()[3].split("/")[0]))
-
     @property
     def recorded(self) -> Path:
         """Datagrams of the last download in quiet."""
@@ -144,6 +145,13 @@ class Case:
     modes: tuple[str, ...]
     #: Made anew in each round.
     is_fresh: bool = False
+    #: The router drops packets whose addresses are not those of the attacker's network (RFC 2827).
+    is_checked: bool = False
+
+    @property
+    def is_at_port(self) -> bool:
+        """Whether it is an attack on the port of a pair."""
+        return self.modes == ("pair",)
 
 
 def at_port(site: Site, contents: Iterator[bytes], sources: IPv4Network | str) -> Iterator[bytes]:
@@ -205,7 +213,7 @@ def openings(site: Site) -> Iterator[bytes]:
 def resets(site: Site) -> Iterator[bytes]:
     """RSTs with random numbers to both ends of the victim's next connection."""
     server = (int(IPv4Address(site.path.address)), PORT)
-    return packets.resets(site.draw, (server, (site.user(), site.port + 1)), PACKETS)
+    return packets.resets(site.draw, (server, (int(IPv4Address(USER)), site.port + 1)), PACKETS)
 
 
 def strays(site: Site) -> Iterator[bytes]:
@@ -221,6 +229,7 @@ CASES = (
     Case("forged handshakes", handshakes, ("pair",)),
     Case("replayed handshakes", initiations, ("pair",)),
     Case("SYNs", openings, ALL),
+    Case("SYNs, addresses checked", openings, ("spoof", "split"), is_checked=True),
     Case("resets", resets, ALL, is_fresh=True),
     Case("a million addresses", strays, ("spoof", "split", "pair")),
 )
@@ -282,7 +291,7 @@ def beside(program: Path, gateway_address: str) -> Iterator[Flood]:
 @contextlib.contextmanager
 def recorder(path: Nodes, file: Path, most: int) -> Iterator[None]:
     """Records datagrams that arrive at the gateway from the other one."""
-    words = ["python3", field_path.HERE / "recorder.py", "link1", PEER_PORT, most, file]
+    words = ["python3", field_path.HERE / "recorder.py", "wan", PEER_PORT, most, file]
     with field_path.running(inside(path.gateway, *words), lambda said: "Recording" in said):
         yield
 
@@ -290,9 +299,9 @@ def recorder(path: Nodes, file: Path, most: int) -> Iterator[None]:
 @contextlib.contextmanager
 def gateways(program: Path, mode: str, path: Nodes, folder: Path) -> Iterator[list[Gateway]]:
     """The gateways of a mode, which run; the first one is attacked."""
-    place = path.place(folder, HOP.mbps)
-    rate = f'{MODES[mode]}\nrate = "{HOP.mbps:g} Mbit/s"\n'
-    text = f'lan = ["link0", "attack", "target"]\nwan = "link1"\n{rate}'
+    place = Place(path.gateway, "lan", "wan", folder, RATE, path.far, path.ends)
+    rate = f'{MODES[mode]}\nrate = "{RATE} Mbit/s"\n'
+    text = f'lan = ["lan", "attack", "target"]\nwan = "wan"\n{rate}'
     near = Gateway(program, path.gateway, folder, "near", text)
     found = [near]
     with contextlib.ExitStack() as stack:
@@ -301,7 +310,7 @@ def gateways(program: Path, mode: str, path: Nodes, folder: Path) -> Iterator[li
                 words = [program, "key", "--file", folder / f"private-{end}"]
                 (folder / f"public-{end}").write_text(call(path.gateway, *words))
             near.configuration += field_path.peer(place, 1)
-            far = f'lan = "link2"\nwan = "link1"\n{rate}{field_path.peer(place, 0)}'
+            far = f'lan = "lan"\nwan = "wan"\n{rate}{field_path.peer(place, 0)}'
             found.append(Gateway(program, path.far, folder, "far", far))
             stack.enter_context(recorder(path, folder / "first", 1000))
         try:
@@ -322,12 +331,16 @@ def attacked(programs: Mapping[str, Path], mode: str) -> Iterator[tuple[Site, Pa
     """The path with the gateways and the attackers, and a file to be downloaded."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        path = stack.enter_context(field_path.emulated(programs["network"], HOP, 1))
+        names = stack.enter_context(field_machine.chain(NODES))
+        path = Nodes(**names, address=field_machine.SERVER, ends=ENDS, health={})
+        for node in (path.gateway, path.far):
+            queue = ["tbf", "rate", f"{RATE}mbit", "burst", "16kb", "latency", QUEUE]
+            call(node, "tc", "qdisc", "add", "dev", "wan", "root", *queue)
         flood = stack.enter_context(router("target", path.gateway, programs["flood"]))
         other = stack.enter_context(beside(programs["flood"], path.ends[0]))
         files = folder / "files"
         files.mkdir()
-        (files / "large").write_bytes(os.urandom(round(HOP.mbps * 1e6 / 8 * SECONDS)))
+        (files / "large").write_bytes(os.urandom(round(RATE * 1e6 / 8 * SECONDS)))
         (files / "small").write_bytes(b"small")
         stack.enter_context(field_path.serving(path, files, "cubic"))
         found = stack.enter_context(gateways(programs["lasthopd"], mode, path, folder))
@@ -338,17 +351,22 @@ def attacked(programs: Mapping[str, Path], mode: str) -> Iterator[tuple[Site, Pa
 # --- measuring ---
 
 
-def cpu_s(process: int) -> float:
-    """The CPU time of a process, seconds."""
-    tasks = Path(f"/proc/{process}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+def cpu_s(process: int) -> tuple[float, float]:
+    """The CPU time of a process, seconds: its own, and that of the kernel in its name."""
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    own, kernel = (int(word) / os.sysconf("SC_CLK_TCK") for word in words[11:13])
+    return own, kernel
 
 
-def unread(site: Site) -> int:
-    """Datagrams that had no room in the gateway's socket."""
-    rows = call(site.path.gateway, "cat", "/proc/net/udp", "/proc/net/udp6").splitlines()
+def missed(site: Site) -> int:
+    """Packets that had no room before the gateway: in its devices, and in its socket."""
+    at = site.path.gateway
+    links = json.loads(call(at, "ip", "-j", "-s", "link"))
+    devices = (link for link in links if link["ifname"] in ("lh-lan", "lh-wan"))
+    dropped = sum(int(link["stats64"]["tx"]["dropped"]) for link in devices)
+    rows = call(at, "cat", "/proc/net/udp", "/proc/net/udp6").splitlines()
     ours = (row.split() for row in rows if f":{PEER_PORT:04X} " in row)
-    return sum(int(row[-1]) for row in ours)
+    return dropped + sum(int(row[-1]) for row in ours)
 
 
 def download(site: Site, file: Path, seconds: float) -> record.Row:
@@ -357,22 +375,26 @@ def download(site: Site, file: Path, seconds: float) -> record.Row:
     return field_path.download(site.path, file, seconds, "--local-port", site.port)
 
 
-def window(site: Site, files: Path, flood: Flood | None, file: Path | None, rate: int) -> record.Row:
+def window(
+    site: Site, files: Path, flood: Flood | None, file: Path | None, rate: int
+) -> record.Row:
     """A download, and some short ones after it, perhaps under attack."""
     if flood is not None and file is not None:
         flood.start(file, rate)
         time.sleep(0.2)
-    cpu, began, lost = cpu_s(site.near), time.monotonic(), unread(site)
-    split = counters(site)["split connections"]
+    cpu, began, lost = cpu_s(site.near), time.monotonic(), missed(site)
+    before = status(site)
     row = download(site, files / "large", SECONDS)
-    wall, spent = time.monotonic() - began, cpu_s(site.near) - cpu
-    row["cpu_share"] = spent / wall
-    row["unread_per_s"] = (unread(site) - lost) / wall
+    wall, spent = time.monotonic() - began, cpu_s(site.near)
+    row["own"], row["kernel"] = ((a - b) / wall for a, b in zip(spent, cpu, strict=True))
+    row["received_per_s"] = (received(status(site)) - received(before)) / wall
+    row["missed_per_s"] = (missed(site) - lost) / wall
     row["during_kib"] = field_machine.resident_kib(site.near)
-    short = [download(site, files / "small", 10.0) for _ in range(SHORT)]
+    short = [download(site, files / "small", 5.0) for _ in range(SHORT)]
     row["short_s"] = statistics.median(one["seconds"] for one in short)
     row["ok"] &= all(one["ok"] and one["bytes"] for one in short)
-    row["split"] = counters(site)["split connections"] - split
+    what = "split connections"
+    row["split"] = status(site)["counters"][what] - before["counters"][what]
     if flood is not None:
         sent, seconds = flood.stop()
         row["per_s"] = sent / seconds
@@ -380,20 +402,27 @@ def window(site: Site, files: Path, flood: Flood | None, file: Path | None, rate
     return row
 
 
-def counters(site: Site) -> Mapping[str, int]:
-    """The counters of the gateway."""
-    status = site.gateways[0].ask()
-    if status is None:
+def status(site: Site) -> record.Row:
+    """What the gateway says of itself."""
+    found = site.gateways[0].ask()
+    if found is None:
         raise Problem(f"the gateway does not answer: {site.gateways[0].log()}")
-    found: Mapping[str, int] = status["counters"]
     return found
+
+
+def received(status: record.Row) -> int:
+    """The packets that came from the LAN."""
+    return int(status["packets"]["lan"]["received"])
 
 
 def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.Row:
     """An attack, in some rounds of a download in quiet, one under attack, and one beside it."""
     found: dict[str, list[record.Row]] = {"quiet": [], "attack": [], "beside": []}
     before = field_machine.resident_kib(site.near)
-    refused = counters(site)
+    refused = status(site)["counters"]
+    if case.is_checked:
+        call(site.path.gateway, "ip", "route", "del", FORGED, "dev", "attack")
+        field_path.sysctl(site.path.gateway, **{"conf.attack.rp_filter": 1})
     for _ in range(rounds):
         with contextlib.ExitStack() as stack:
             if site.gateways[1:]:
@@ -405,13 +434,20 @@ def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.R
                 site.made[case.name].parent.mkdir(exist_ok=True)
                 packets.write(site.made[case.name], case.make(site))
             found[what].append(window(site, files, flood, site.made[case.name], rate))
-    after = counters(site)
+    after = status(site)["counters"]
     goodput = {what: [row["mbps"] for row in rows] for what, rows in found.items()}
     of_attack = found["attack"]
-    work = [
-        1e6 * (row["cpu_share"] - quiet["cpu_share"]) / row["per_s"]
-        for row, quiet in zip(of_attack, found["quiet"], strict=True)
-    ]
+
+    def work(of: str) -> list[float]:
+        """For each packet that the gateway got."""
+        times = []
+        for row, quiet in zip(of_attack, found["quiet"], strict=True):
+            got = row["received_per_s"] - quiet["received_per_s"]
+            if case.is_at_port:
+                got = row["per_s"] - row["missed_per_s"]
+            if got > 1000:
+                times.append(1e6 * (row[of] - quiet[of]) / got)
+        return times
 
     def share(one: str, other: str) -> list[float]:
         ratio = ratio_interval(goodput[one], goodput[other])
@@ -429,9 +465,13 @@ def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.R
         "attack_to_quiet": share("attack", "quiet"),
         "beside_to_quiet": share("beside", "quiet"),
         "attack_to_beside": share("attack", "beside"),
-        "gateway_us_per_packet": spread(work, 3),
-        "gateway_cores": {what: middle("cpu_share", what) for what in found},
-        "unread_per_s": round(middle("unread_per_s")),
+        "own_us": spread(work("own"), 2),
+        "kernel_us": spread(work("kernel"), 2),
+        "gateway_cores": {
+            what: round(middle("own", what) + middle("kernel", what), 3) for what in found
+        },
+        "received_per_s": round(middle("received_per_s")),
+        "missed_per_s": round(middle("missed_per_s")),
         "short_ms": {what: round(1e3 * middle("short_s", what), 1) for what in found},
         "memory_kib": [
             before,
@@ -448,7 +488,9 @@ def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.R
 
 
 def spread(values: Sequence[float], digits: int) -> list[float]:
-    """The least, the median and the largest."""
+    """The least, the median and the largest; none of none."""
+    if not values:
+        return []
     middle = statistics.median(values)
     return [round(value, digits) for value in (min(values), middle, max(values))]
 
@@ -464,8 +506,17 @@ def run(programs: Mapping[str, Path], mode: str, given: argparse.Namespace) -> I
                 row = {"mode": mode, **one(site, files, case, rate, given.rounds)}
                 record.say(str(row))
                 yield row
-        if site.path.health.get("void"):
-            record.say(f"the emulator was late: {site.path.health}")
+
+
+def together(file: Path, rows: list[record.Row]) -> list[record.Row]:
+    """The rows of a file with these in their places."""
+
+    def key(row: record.Row) -> tuple[int, int, int]:
+        names = [case.name for case in CASES]
+        return ALL.index(row["mode"]), names.index(row["case"]), -row["rate"]
+
+    kept = json.loads(file.read_text())["rows"] if file.exists() else []
+    return [row for _, row in sorted({key(row): row for row in [*kept, *rows]}.items())]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -475,19 +526,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rates", type=int, nargs="+", default=[100_000, 0])
     parser.add_argument("--cases", nargs="+", default=[], metavar="CASE")
+    parser.add_argument("--add", action="store_true", help="keep the other rows of the file")
     parser.add_argument("--out", type=Path, default=record.RESULTS / "field-attack.json")
     given = parser.parse_args(arguments)
     modes = given.modes or list(MODES)
     if unknown := set(modes) - set(MODES):
         parser.error(f"no mode {', '.join(sorted(unknown))}: expected {', '.join(MODES)}")
-    field_path.need("ip", "curl")
+    field_path.need("ip", "tc", "curl")
     field_path.ended_in_order()
-    record.say("compiling lasthopd, the emulator and the attacker")
-    built = field_path.Programs.built()
-    flood = field_path.build("lasthop-live", "--example", "flood") / "examples" / "flood"
-    programs = {"lasthopd": built.lasthopd, "network": built.network, "flood": flood}
-    rows = [row for mode in modes for row in run(programs, mode, given)]
-    about = {"rounds": given.rounds, "seconds": SECONDS, "hop": str(HOP)}
+    record.say("compiling lasthopd and the attacker")
+    programs = {
+        "lasthopd": field_path.build("lasthop-gateway", "--bin", "lasthopd") / "lasthopd",
+        "flood": field_path.build("lasthop-live", "--example", "flood") / "examples" / "flood",
+    }
+    measured = [row for mode in modes for row in run(programs, mode, given)]
+    rows = together(given.out, measured) if given.add else measured
+    about = {"rounds": given.rounds, "seconds": SECONDS, "mbps": RATE}
     record.keep(given.out, {**record.circumstances(), **about, "rows": rows})
     return int(not all(row["ok"] for row in rows))
 

@@ -35,6 +35,7 @@ PACKAGES = {
     "ip": "iproute2",
     "iperf3": "iperf3",
     "nft": "nftables",
+    "tc": "iproute2",
 }
 #: The port of the server, and that where proxies listen.
 PORT, PROXY_PORT = 8000, 5000

@@ -1,4 +1,4 @@
-"""Keeps datagrams that arrive at a UDP port: `recorder.py DEVICE PORT MOST FILE`, until it is ended."""
+"""Keeps datagrams that arrive at a port: `recorder.py DEVICE PORT MOST FILE`, until it is ended."""
 
 from __future__ import annotations
 

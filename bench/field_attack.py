@@ -5,7 +5,8 @@ python bench/field_attack.py [--rounds 5] [--rates 100000 0] [spoof] [split] [at
 In each round, a user downloads over a hop three times: in quiet; while an attacker floods the
 gateway by a device of its own, so that it takes nothing of the hop; and while the same packets
 flood another router of the same machine, which is without a gateway: what goodput is lost then is
-lost to the attacker's use of the processor. A rate of 0 is as fast as the attacker can. It needs root.
+lost to the attacker's use of the processor. A rate of 0 is as fast as the attacker can. It needs
+root.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -25,17 +27,14 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import field_machine
+import field_packets as packets
 import field_path
 import record
 from field_chaos import Gateway
+from field_packets import Draw
 from field_path import PEER_PORT, PORT, Nodes, Place, Problem, call, inside
 
 from lasthop.stats import ratio_interval
-
-sys.path.insert(0, str(field_path.HERE))
-
-import packets
-from packets import Draw
 
 #: The modes, and their keys.
 MODES: Mapping[str, str] = {
@@ -323,7 +322,7 @@ def gateways(program: Path, mode: str, path: Nodes, folder: Path) -> Iterator[li
         finally:
             for gateway in found:
                 if gateway.process is not None and gateway.process.poll() is None:
-                    gateway.end(field_path.signal.SIGTERM)
+                    gateway.end(signal.SIGTERM)
 
 
 @contextlib.contextmanager
@@ -422,7 +421,8 @@ def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.R
     refused = status(site)["counters"]
     if case.is_checked:
         call(site.path.gateway, "ip", "route", "del", FORGED, "dev", "attack")
-        field_path.sysctl(site.path.gateway, **{"conf.attack.rp_filter": 1})
+        checks = {f"conf.{device}.rp_filter": 1 for device in ("attack", "lan")}
+        field_path.sysctl(site.path.gateway, **checks)
     for _ in range(rounds):
         with contextlib.ExitStack() as stack:
             if site.gateways[1:]:
@@ -454,7 +454,7 @@ def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.R
         return [round(100 * value, 2) for value in (ratio.lo, ratio.value, ratio.hi)]
 
     def middle(key: str, what: str = "attack") -> float:
-        return round(statistics.median(row[key] for row in found[what]), 3)
+        return round(float(statistics.median(row[key] for row in found[what])), 3)
 
     return {
         "case": case.name,

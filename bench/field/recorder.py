@@ -1,4 +1,4 @@
-"""Keeps datagrams that arrive at a port: `recorder.py DEVICE PORT MOST FILE`, until it is ended."""
+"""Keeps datagrams to a port, each after its length: `recorder.py DEVICE PORT MOST FILE`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import socket
 import sys
 from pathlib import Path
 
-import packets
-
-IPV4 = 0x0800
+IPV4, UDP = 0x0800, 17
 
 
 def main() -> None:
@@ -23,13 +21,14 @@ def main() -> None:
         try:
             while len(found) < int(most):
                 packet, address = heard.recvfrom(1 << 16)
-                arrives = address[2] != socket.PACKET_OUTGOING  # type: ignore[attr-defined]
-                is_udp = packet[9] == packets.UDP
+                arrives = address[2] != socket.PACKET_OUTGOING
+                is_udp = packet[9] == UDP
                 if arrives and is_udp and int(port) == int.from_bytes(packet[22:24]):
                     found.append(packet)
             signal.pause()
         finally:
-            packets.write(Path(file), found)
+            lengths = (len(packet).to_bytes(2) for packet in found)
+            Path(file).write_bytes(b"".join(map(bytes.__add__, lengths, found)))
 
 
 if __name__ == "__main__":

@@ -162,6 +162,12 @@ def cpu_s(process: int) -> tuple[float, float]:
     return own, kernel
 
 
+def waited_s(process: int) -> float:
+    """How long its threads have waited for a processor that others had, seconds."""
+    tasks = Path(f"/proc/{process}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[1]) for task in tasks) / 1e9
+
+
 def missed(site: Site) -> int:
     """Packets that had no room before the gateway: in its devices, and in its socket."""
     at = site.path.gateway
@@ -187,10 +193,11 @@ def window(
         flood.start(file, rate)
         time.sleep(0.2)
     cpu, began, lost = cpu_s(site.near), time.monotonic(), missed(site)
-    before = status(site)
+    before, waited = status(site), waited_s(site.near)
     row = download(site, files / "large", SECONDS)
     wall, spent = time.monotonic() - began, cpu_s(site.near)
     row["own"], row["kernel"] = ((a - b) / wall for a, b in zip(spent, cpu, strict=True))
+    row["waited"] = (waited_s(site.near) - waited) / wall
     row["received_per_s"] = (received(status(site)) - received(before)) / wall
     row["missed_per_s"] = (missed(site) - lost) / wall
     row["during_kib"] = field_machine.resident_kib(site.near)
@@ -276,6 +283,7 @@ def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.R
         "gateway_cores": {
             what: round(middle("own", what) + middle("kernel", what), 3) for what in found
         },
+        "gateway_waited": {what: middle("waited", what) for what in found},
         "received_per_s": round(middle("received_per_s")),
         "missed_per_s": round(middle("missed_per_s")),
         "short_ms": {what: round(1e3 * middle("short_s", what), 1) for what in found},

@@ -35,6 +35,7 @@ PACKAGES = {
     "ip": "iproute2",
     "iperf3": "iperf3",
     "nft": "nftables",
+    "tc": "iproute2",
 }
 #: The port of the server, and that where proxies listen.
 PORT, PROXY_PORT = 8000, 5000
@@ -479,12 +480,12 @@ def serving(path: Nodes, folder: Path, congestion: str) -> Iterator[None]:
         yield
 
 
-def download(path: Nodes, file: Path, seconds: float) -> record.Row:
+def download(path: Nodes, file: Path, seconds: float, *options: object) -> record.Row:
     """Downloads a file with curl, for some seconds at most, and checks the bytes that came."""
     url = f"http://{path.address}:{PORT}/{file.name}"
     with tempfile.TemporaryDirectory() as folder:
         got = Path(folder) / "got"
-        words = ["curl", "-s", "--noproxy", "*", "--max-time", seconds, "-w", "%{json}"]
+        words = ["curl", "-s", "--noproxy", "*", "--max-time", seconds, "-w", "%{json}", *options]
         done = subprocess.run(
             inside(path.user, *words, "-o", got, url), capture_output=True, text=True
         )

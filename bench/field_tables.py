@@ -96,6 +96,32 @@ def machine(result: Result) -> str:
     return "\n".join([*lines, "", about])
 
 
+def attack(result: Result) -> str:
+    """Goodput, CPU time and memory under attack."""
+    lines = [
+        "| mode | attack | packets per second | goodput, % of that in quiet | beside "
+        "| CPU of the gateway's process for a packet, µs | memory, MiB |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in result["rows"]:
+        low, middle, high = row["attack_to_quiet"]
+        # Without one, the gateway got none.
+        work = f"{row['own_us'][1] + row['kernel_us'][1]:.1f}" if row["own_us"] else "none"
+        before, during, _ = (kib / 1024 for kib in row["memory_kib"])
+        lines.append(
+            f"| `{row['mode']}` | {row['case']} | {row['per_s']:,} "
+            f"| {middle:.1f} ({low:.1f} to {min(high, 999):.1f}) | {row['beside_to_quiet'][1]:.1f} "
+            f"| {work} | {before:.0f} to {during:.0f} |"
+        )
+    about = (
+        f"*{result['rounds']} rounds of downloads of {result['seconds']:g} s in turn; in brackets, "
+    )
+    about += "the ratio's interval of 95 %. "
+    about += f"lasthop {result['lasthop']}, {result['machine']['cpu']}, "
+    about += f"{result['machine']['cores']} cores, {result['date']}.*"
+    return "\n".join([*lines, "", about])
+
+
 def versions(result: Result) -> str:
     """The versions of what was measured."""
     others = [result[name] for name in ("pepsal", "haproxy") if name in result]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import agreement_tables
+import field_tables
 import ishac_calibration
 import obanaik_calibration
 import yavatkar_calibration
@@ -462,6 +463,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "interop": ("interop.json", interop),
     "throughput": ("throughput.json", throughput),
     "relay": ("relay.json", relay),
+    "field-attack": ("field-attack.json", field_tables.attack),
     "spoofing": ("spoofing.json", spoofing),
     "worlds": ("worlds.json", worlds),
     "beside": ("beside.json", beside),

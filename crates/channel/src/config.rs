@@ -158,3 +158,14 @@ pub struct Statistics {
     /// Handshakes that the source of randomness prevented.
     pub no_entropy: u64,
 }
+
+impl Statistics {
+    /// Datagrams of others, and such as have arrived before.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        let Statistics { malformed, unknown_version, unknown_type, unknown_session, .. } = self;
+        let Statistics { replayed, forged, stale, limited, .. } = self;
+        let others = malformed + unknown_version + unknown_type + unknown_session;
+        others + replayed + forged + stale + limited
+    }
+}

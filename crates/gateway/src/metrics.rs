@@ -154,6 +154,7 @@ impl Collector for Moment {
             ("passed", packets.passed),
             ("consumed", packets.consumed),
             ("dropped", packets.dropped),
+            ("refused", packets.refused),
             ("lost_without_memory", packets.without_memory),
             ("lost_without_route", packets.without_route),
         ];

@@ -5,6 +5,7 @@ use base::{Duration, Time};
 use channel::{Channel, ConfigError, Event, HEADER, OVERHEAD, SecretKey, TAG, system_entropy};
 use live::inline::{Change, Received, Underlay};
 use live::sockopt;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use scenario::Peer;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
@@ -101,8 +102,8 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// The most datagrams that wait in the socket, bytes.
-    const BUFFER: usize = 4 << 20;
+    /// The most datagrams that wait in the socket, bytes: those of others must not soon keep out the peer's.
+    const BUFFER: usize = 8 << 20;
 
     /// Opens the socket in the network namespace of the calling thread. `known` is where the other gateway was.
     pub(crate) fn open(
@@ -260,6 +261,10 @@ impl Underlay for Way {
         packet.unwrap_or(Received::Other)
     }
 
+    fn refused(&self) -> u64 {
+        self.channel.statistics().refused()
+    }
+
     fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
         let Body::Srp(srp) = &packet.body else { return };
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -348,11 +353,29 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // The kernel limits them; more is better.
-    let _ = socket.set_recv_buffer_size(Way::BUFFER);
+    // The kernel limits them, but not for one with CAP_NET_ADMIN; more is better.
+    if set_socket_recv_buffer_size_force(&socket, Way::BUFFER).is_err() {
+        let _ = socket.set_recv_buffer_size(Way::BUFFER);
+    }
     let _ = socket.set_send_buffer_size(Way::BUFFER);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     sockopt::allow_fragments(&socket, address.is_ipv6(), true).map_err(io::Error::other)?;
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::SockRef;
+
+    #[test]
+    fn the_kernels_limit_of_buffers_does_not_count_with_cap_net_admin() {
+        let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let has_right = set_socket_recv_buffer_size_force(&socket, Way::BUFFER).is_ok();
+        let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        // The kernel doubles what it is asked for.
+        let size = SockRef::from(&socket).recv_buffer_size().unwrap();
+        assert!(!has_right || size >= 2 * Way::BUFFER, "{size} bytes");
+    }
 }

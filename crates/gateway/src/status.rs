@@ -71,6 +71,9 @@ pub struct Packets {
     pub consumed: u64,
     /// Packets that the box dropped.
     pub dropped: u64,
+    /// Datagrams at the port for the other gateway that are not its own: garbage, replayed ones and forged ones.
+    #[serde(default)]
+    pub refused: u64,
     /// Packets that were lost because there was no memory for their bytes.
     pub without_memory: u64,
     /// Packets that were lost because there was no route for them.
@@ -125,6 +128,7 @@ impl Status {
                 passed: counts.passed,
                 consumed: counts.consumed,
                 dropped: counts.dropped,
+                refused: counts.refused,
                 without_memory: counts.without_bytes,
                 without_route: counts.unroutable,
             },
@@ -174,6 +178,7 @@ impl fmt::Display for Status {
             ("packets passed as they were", packets.passed),
             ("packets of connections carried", packets.consumed),
             ("packets dropped", packets.dropped),
+            ("datagrams refused", packets.refused),
             ("packets lost without memory", packets.without_memory),
             ("packets lost without a route", packets.without_route),
             ("records that were not written", self.unwritten),

@@ -73,6 +73,8 @@ pub struct Counts {
     pub without_bytes: u64,
     /// Packets that were lost because there was no route for them.
     pub unroutable: u64,
+    /// Datagrams that the underlay refused ([`Underlay::refused`]).
+    pub refused: u64,
     /// Times that the thread slept.
     pub slept: u64,
 }

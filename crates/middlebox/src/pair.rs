@@ -39,7 +39,8 @@ base::settings! {
         pub teardown: Teardown,
         /// The most connections that are carried at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
-        /// The most of them that a user has: an address that is not behind the hop. Without a limit if absent.
+        /// The most of them that a user has: an address that is not behind the hop, in IPv6 a network of 64 bits.
+        /// Without a limit if absent.
         pub connections_per_user: Option<u32> as Kind::at_least(1),
         /// The most data that all connections hold together. Each user may hold as much as is free: one alone
         /// fills half of it, two a third each. Without a limit if absent.
@@ -113,6 +114,7 @@ impl Pair {
             hop: site.ports_from(&self.hop),
             limit: self.connections,
             next_attempt: Time::ZERO,
+            overflow: 0,
         }
     }
 
@@ -178,6 +180,8 @@ pub struct Gateway {
     limit: u32,
     /// When an association is opened, if there is none.
     next_attempt: Time,
+    /// Connections that passed because too many were half-open.
+    overflow: u64,
 }
 
 impl Gateway {
@@ -251,8 +255,20 @@ impl Gateway {
         let onward = self.peer.filter(|&peer| enters && self.relays.has_association(peer));
         let onward = onward.map(|remote| Onward::Srp { local: self.own, remote });
         let is_taken = self.relays.handle_packet(now, packet)
-            || onward.is_some_and(|onward| self.relays.open(now, packet, &self.split, onward));
+            || onward.is_some_and(|onward| self.open(now, packet, onward));
         if is_taken { Verdict::Consume } else { Verdict::Forward }
+    }
+
+    /// Opens the connection that a SYN asks for, if it may be opened.
+    fn open(&mut self, now: Time, syn: &Packet, onward: Onward) -> bool {
+        if self.relays.is_repeated(syn) {
+            return true;
+        }
+        if !self.relays.admits(now, syn) {
+            self.overflow += 1;
+            return false;
+        }
+        self.relays.open(now, syn, &self.split, onward)
     }
 
     /// Processes a packet of SRP. The other gateway's are for this one.
@@ -319,6 +335,7 @@ impl Middlebox for Gateway {
         count("bytes held at most", statistics.held_at_most);
         count("bytes held at most of one connection", statistics.held_of_one_at_most);
         let srp = self.relays.srp_statistics();
+        count("connections not split: too many handshakes", self.overflow);
         count("SRP segments", srp.segments);
         count("SRP retransmissions", srp.retransmissions);
         count("SRP timeouts", srp.timeouts);

@@ -62,7 +62,8 @@ base::settings! {
         pub rate: Option<HopRate>,
         /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
-        /// The most of them that a user has: an address that is not behind the hop. Without a limit if absent.
+        /// The most of them that a user has: an address that is not behind the hop, in IPv6 a network of 64 bits.
+        /// Without a limit if absent.
         pub connections_per_user: Option<u32> as Kind::at_least(1),
         /// The most data that all connections hold together. Each user may hold as much as is free: one alone
         /// fills half of it, two a third each. Without a limit if absent.
@@ -182,8 +183,6 @@ pub struct Splitter {
 impl Splitter {
     /// The most connections that are split at once, by default.
     const CONNECTIONS: u32 = 65_536;
-    /// The most that may be half-open: packets of forged addresses are no more than that.
-    const HALF_OPEN: usize = 4096;
 
     /// A box with an address that splits connections like this. `random` is for secrets.
     #[must_use]
@@ -281,18 +280,20 @@ impl Splitter {
             self.handshakes.count(why);
             return false;
         }
-        if self.relays.half_open_connections() >= Splitter::HALF_OPEN {
+        let is_from_hop = from.is_some_and(|port| self.hop.contains(&port));
+        if !self.has_room(if is_from_hop { syn.ip.destination } else { syn.ip.source }) {
+            return false;
+        }
+        if !self.relays.admits(now, syn) {
             self.handshakes.count(Left::Overflow);
             return false;
         }
-        let is_from_hop = from.is_some_and(|port| self.hop.contains(&port));
-        self.has_room(if is_from_hop { syn.ip.destination } else { syn.ip.source })
-            && match self.connect {
-                Connect::AtOnce => self.relays.accept(now, syn, &self.split, Onward::Tcp),
-                Connect::First | Connect::EndToEnd => {
-                    self.relays.open(now, syn, &self.split, Onward::Tcp)
-                }
+        match self.connect {
+            Connect::AtOnce => self.relays.accept(now, syn, &self.split, Onward::Tcp),
+            Connect::First | Connect::EndToEnd => {
+                self.relays.open(now, syn, &self.split, Onward::Tcp)
             }
+        }
     }
 
     /// Whether one more connection of a user may be split.

@@ -10,6 +10,7 @@ mod handoff;
 mod hop;
 mod relay;
 mod relays;
+mod users;
 
 pub use half::Half;
 pub use handoff::Handoff;
@@ -19,3 +20,4 @@ pub use relays::{
     AdoptError, AssociationSnapshot, Carried, Change, End, Ended, Ending, Handover, Limits, Onward,
     RelaySnapshot, Relays, Seen, Split, Stage, Statistics, StreamName,
 };
+pub use users::ByUser;

@@ -2,6 +2,7 @@
 
 mod associations;
 mod carried;
+mod half_open;
 mod halves;
 mod handover;
 mod opening;
@@ -19,10 +20,12 @@ pub use split::{Seen, Split};
 pub use users::Limits;
 
 use crate::hop::{FlowId, Hop, Metered};
+use crate::users::user_of;
 use crate::{Half, HopRate, Next, Policy, Relay, Side};
 use base::{Random, Time};
 use carried::Life;
 use core::net::IpAddr;
+use half_open::HalfOpen;
 use halves::{HalfEvents, HalfId, Halves};
 use host::{ConnectionId, FourTuple, Host, Outlet};
 use opening::Waiting;
@@ -42,8 +45,7 @@ pub struct Relays {
     users: Users,
     /// Bytes that the box holds now.
     held: u64,
-    /// Connections with [`Entry::waiting`].
-    waiting: usize,
+    half_open: HalfOpen,
     /// No connection is split any more.
     is_draining: bool,
     /// Those that have begun and ended, if note is kept of them.
@@ -57,6 +59,8 @@ struct Entry {
     halves: [Option<HalfId>; 2],
     /// Which half is connected next, if not both are.
     waiting: Option<Waiting>,
+    /// Not both halves are connected.
+    is_half_open: bool,
     /// The connection as its client names it.
     client: FourTuple,
     /// Whose it is ([`Entry::user`]).
@@ -80,8 +84,9 @@ impl Entry {
             relay,
             halves: [None; 2],
             waiting: None,
+            is_half_open: false,
             client,
-            user: client.local,
+            user: user_of(client.local),
             held: 0,
             is_pressed: false,
             behind_hop: [false; 2],
@@ -124,7 +129,7 @@ impl Relays {
             statistics: Statistics::default(),
             users: Users::default(),
             held: 0,
-            waiting: 0,
+            half_open: HalfOpen::default(),
             is_draining: false,
             changes: None,
         }
@@ -195,12 +200,6 @@ impl Relays {
         self.splits.len() - self.vacant.len()
     }
 
-    /// The number of those whose halves are not both connected.
-    #[must_use]
-    pub fn half_open_connections(&self) -> usize {
-        self.waiting
-    }
-
     /// Whether there is a connection between these ends, or none can be split: forged packets may name
     /// the same end twice, and there is no room for two halves.
     fn is_taken(&self, client: &FourTuple) -> bool {
@@ -217,7 +216,7 @@ impl Relays {
 
     /// Puts a relay into the table.
     fn put(&mut self, number: u32, entry: Entry, behind_hop: [bool; 2]) {
-        self.waiting += usize::from(entry.waiting.is_some());
+        let is_half_open = entry.waiting.is_some();
         if let Some(changes) = &mut self.changes {
             changes.push(Change::Began(entry.client));
         }
@@ -228,6 +227,9 @@ impl Relays {
             None => self.splits.push(Some(entry)),
         }
         self.find_user(number);
+        if is_half_open {
+            self.on_half_open(number);
+        }
         for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
             self.schedule(number, side);
         }
@@ -250,12 +252,12 @@ impl Relays {
 
     /// Takes a relay out of the table.
     fn take(&mut self, number: u32) -> Option<Entry> {
+        self.on_open(number);
         let entry = self.splits.get_mut(number as usize)?.take()?;
         self.vacant.push(number);
         self.by_client.remove(&entry.client);
         self.held -= entry.held;
         self.users.remove(entry.user, entry.held);
-        self.waiting -= usize::from(entry.waiting.is_some());
         if let Some(hop) = &mut self.hop {
             SIDES.into_iter().for_each(|side| hop.remove(FlowId::new(number, side)));
         }

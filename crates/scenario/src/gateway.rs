@@ -127,7 +127,8 @@ table! {
         teardown: Teardown = Teardown::default();
         /// The most connections that are carried at once. Further ones pass as they are.
         connections: Count;
-        /// The most of them that a user has: an address that is not behind the hop. Without, there is no limit.
+        /// The most of them that a user has: an address that is not behind the hop, in IPv6 a network of 64 bits.
+        /// Without, there is no limit.
         connections_per_user: Count;
         /// The most data that all connections hold together. Each user may hold as much as is free: one alone fills
         /// half of it, two a third each. Once it is used up, further connections pass as they are. Without, it is a

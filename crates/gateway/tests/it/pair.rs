@@ -78,7 +78,7 @@ impl Pair {
         configuration_at(FAR_INTERFACES, &self.far_keys())
     }
 
-    fn near_keys(&self, world: &World, ip: IpVersion) -> String {
+    pub(crate) fn near_keys(&self, world: &World, ip: IpVersion) -> String {
         let peer = std::net::SocketAddr::new(world.address(FAR, ip), 51_995);
         let (key, public) = (self.near.0.display(), self.far.public());
         let keys = self.keys;

@@ -39,6 +39,9 @@ pub trait Underlay: Send {
     /// Reads the next datagram into memory, which has room for the largest.
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received;
 
+    /// Datagrams that were no packets of the peer's: garbage, replayed ones and forged ones.
+    fn refused(&self) -> u64;
+
     /// Sends a packet, whose payload `append` appends; if it says that it cannot, nothing is sent. A packet that is
     /// sent may be lost.
     fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool);

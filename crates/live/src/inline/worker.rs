@@ -312,7 +312,8 @@ impl<B: Middlebox> Worker<B> {
 
     fn counts(&self) -> Counts {
         let [lan, wan] = &self.devices;
-        Counts { devices: [lan.counts, wan.counts], ..self.counts }
+        let refused = self.underlay.as_ref().map_or(0, |underlay| underlay.refused());
+        Counts { devices: [lan.counts, wan.counts], refused, ..self.counts }
     }
 
     /// Sleeps until there is something to do.

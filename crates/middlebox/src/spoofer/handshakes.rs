@@ -2,7 +2,7 @@
 
 use base::{Duration, Time};
 use host::{FourTuple, Port};
-use relay::Side;
+use relay::{ByUser, Side};
 use std::collections::{HashMap, VecDeque};
 use tcp::Handshake;
 use wire::{Flags, Packet, Segment};
@@ -72,6 +72,8 @@ pub(super) struct Handshakes {
     pending: HashMap<FourTuple, Pending, rustc_hash::FxBuildHasher>,
     /// In the order in which they began, for expiry; those of completed ones are skipped.
     ages: VecDeque<(Time, FourTuple)>,
+    /// Those that are pending, by the client.
+    users: ByUser,
     left: [u64; Left::ALL.len()],
 }
 
@@ -99,8 +101,10 @@ pub(super) fn is_syn(segment: &Segment) -> bool {
 }
 
 impl Handshakes {
-    /// The most that are kept.
+    /// The most that are kept. Then the oldest is forgotten: SYNs with forged addresses must not keep out others.
     const MOST: usize = 65_536;
+    /// The most of one user that are kept.
+    const MOST_OF_ONE: usize = 4096;
     /// How long one is kept: a client retransmits its SYN for three minutes (RFC 9293 §3.8.3).
     const LIFETIME: Duration = Duration::from_secs(240);
 
@@ -127,8 +131,8 @@ impl Handshakes {
     ) -> Option<Complete> {
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
-            self.pending.remove(&to);
-            self.pending.remove(&to.reversed());
+            self.forget(&to);
+            self.forget(&to.reversed());
         } else if is_syn(segment) {
             self.on_syn(now, to.reversed(), (from, packet), segment);
         } else if flags.contains(Flags::SYN) {
@@ -147,7 +151,7 @@ impl Handshakes {
         segment: &Segment,
     ) {
         if let Some(why) = reason(packet) {
-            self.pending.remove(&client);
+            self.forget(&client);
             return self.count(why);
         }
         if let Some(pending) = self.pending.get_mut(&client)
@@ -158,10 +162,11 @@ impl Handshakes {
             pending.ports[Side::Client as usize] = from;
             return;
         }
-        self.expire(now);
-        if self.pending.len() >= Handshakes::MOST {
+        self.forget(&client);
+        if self.users.of(client.local) >= Handshakes::MOST_OF_ONE {
             return self.count(Left::Overflow);
         }
+        self.make_room(now);
         let pending = Pending {
             began: now,
             syn: *segment,
@@ -171,6 +176,7 @@ impl Handshakes {
             ports: [from, None],
         };
         self.pending.insert(client, pending);
+        self.users.add(client.local);
         if self.ages.len() >= 2 * Handshakes::MOST {
             // One that lasts keeps those behind it in the list, which are complete or reset.
             let pending = &self.pending;
@@ -195,7 +201,7 @@ impl Handshakes {
             return;
         }
         if let Some(why) = reason(packet) {
-            self.pending.remove(&client);
+            self.forget(&client);
             return self.count(why);
         }
         pending.is_repeated |= pending.syn_ack.is_some();
@@ -213,22 +219,33 @@ impl Handshakes {
         if !acknowledges {
             return None;
         }
-        self.pending.remove(&client);
+        self.forget(&client);
         let handshake = Handshake { syn, syn_at, syn_ack, syn_ack_at, is_repeated };
         Some(Complete { handshake, ports })
     }
 
-    /// Forgets handshakes that have lasted too long.
-    fn expire(&mut self, now: Time) {
+    /// Forgets handshakes that have lasted too long, and others if there are too many.
+    fn make_room(&mut self, now: Time) {
         while let Some(&(began, client)) = self.ages.front() {
-            let pending = self.pending.get(&client).filter(|pending| pending.began == began);
-            if pending.is_some() && now.since(began) < Handshakes::LIFETIME {
+            let is_pending =
+                self.pending.get(&client).is_some_and(|pending| pending.began == began);
+            let is_old = now.since(began) >= Handshakes::LIFETIME;
+            if is_pending && !is_old && self.pending.len() < Handshakes::MOST {
                 return;
             }
             self.ages.pop_front();
-            if pending.is_some() {
-                self.pending.remove(&client);
+            if is_pending {
+                self.forget(&client);
+                if !is_old {
+                    self.count(Left::Overflow);
+                }
             }
+        }
+    }
+
+    fn forget(&mut self, client: &FourTuple) {
+        if self.pending.remove(client).is_some() {
+            self.users.remove(client.local);
         }
     }
 

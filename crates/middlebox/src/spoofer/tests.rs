@@ -209,7 +209,7 @@ fn a_reset_ends_a_handshake() {
 }
 
 #[test]
-fn pending_handshakes_are_bounded() {
+fn pending_handshakes_are_bounded_and_forged_ones_do_not_keep_out_others() {
     let mut splitter = splitter();
     for number in 0..70_000_u32 {
         let mut packet = syn();
@@ -218,11 +218,24 @@ fn pending_handshakes_are_bounded() {
     }
     let overflow = "connections not split: too many handshakes";
     assert_eq!(count(&splitter, overflow), 70_000 - 65_536);
-    // After four minutes there is room again.
-    passes(&mut splitter, 300_000, syn());
-    passes(&mut splitter, 300_030, syn_ack());
-    let (verdict, _) = pass(&mut splitter, 300_530, packet(true, Flags::ACK, 1001, 5001, 100));
-    assert_eq!(verdict, Verdict::Consume);
+    assert_eq!(splitter.handshakes.remembered(), 65_536);
+    // The oldest give way.
+    assert_eq!(open(&mut splitter, 701, 4000), Verdict::Consume);
+    assert_eq!(count(&splitter, overflow), 70_000 - 65_536 + 1);
+}
+
+#[test]
+fn one_user_does_not_fill_the_table_of_handshakes() {
+    let mut splitter = splitter();
+    for port in 0..10_000 {
+        let mut packet = syn();
+        packet.ip.source = IpAddr::V4(Ipv4Addr::from_bits(7));
+        packet.tcp_mut().unwrap().source_port = port;
+        passes(&mut splitter, 0, packet);
+    }
+    let overflow = "connections not split: too many handshakes";
+    assert_eq!(count(&splitter, overflow), 10_000 - 4096);
+    assert_eq!(open(&mut splitter, 100, 4000), Verdict::Consume);
 }
 
 /// Passes the handshake of a client port and a first request; returns the verdict about that.

@@ -312,7 +312,8 @@ impl World {
     }
 
     fn one_by_one(&mut self, old: Time) -> Handed {
-        let is_due = self.splitter.next_wake() <= old;
+        // The pace over a hop lets a wake that comes earlier send earlier.
+        let is_due = self.splitter.next_wake() <= old || self.spoofing.hop.is_some();
         let relays = self.splitter.relays_mut();
         let connections: Vec<_> = relays.connections().collect();
         let half_open = relays.half_open_connections();
@@ -337,7 +338,8 @@ impl World {
     }
 
     fn all_at_once(&mut self, old: Time) -> Handed {
-        let is_due = self.splitter.next_wake() <= old;
+        // The pace over a hop lets a wake that comes earlier send earlier.
+        let is_due = self.splitter.next_wake() <= old || self.spoofing.hop.is_some();
         let relays = self.splitter.relays_mut();
         let half_open = relays.half_open_connections();
         relays.reset_half_open(old);
@@ -562,9 +564,9 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 fn spoofing() -> impl Strategy<Value = Spoofing> {
     let connect = prop_oneof![2 => Just(Connect::EndToEnd), 1 => Just(Connect::First), 1 => Just(Connect::AtOnce)];
     let memory = prop_oneof![2 => Just(None), 1 => (1..200_000_u64).prop_map(Some)];
-    (policy(), connect, hop(), memory, moves()).prop_map(
-        |(policy, connect, hop, memory, moves)| Spoofing { policy, connect, hop, memory, moves },
-    )
+    (policy(), connect, hop(), memory, moves()).prop_map(|(policy, connect, hop, memory, moves)| {
+        Spoofing { policy, connect, hop, memory, moves }
+    })
 }
 
 proptest! {

@@ -231,6 +231,9 @@ impl Relays {
     pub(super) fn on_answer(&mut self, now: Time, number: u32, side: Side, events: Events) {
         let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
         let awaited = match entry.waiting {
+            None if side == Side::Client && events.contains(Events::CONNECTED) => {
+                return self.on_open(number);
+            }
             None => return,
             Some(Waiting::Accepted { .. }) => Side::Client,
             Some(Waiting::Syn { .. } | Waiting::Stream(_) | Waiting::Connecting) => Side::Server,
@@ -272,7 +275,10 @@ impl Relays {
     fn begin(&mut self, now: Time, number: u32) {
         let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
         entry.waiting = None;
-        self.waiting -= 1;
+        if !self.awaits_client(number) {
+            self.on_open(number);
+        }
+        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
         let (relay, [Some(to_client), Some(to_server)]) = (&mut entry.relay, entry.halves) else {
             return;
         };

@@ -2,11 +2,12 @@
 
 use super::{Entry, HalfId, Relays};
 use crate::Side;
+use crate::users::user_of;
 use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use tcp::Pressure;
 
-/// What the users of a box may take of it. A user is an address that is not behind the hop.
+/// What the users of a box may take of it. A user is an address that is not behind the hop, in IPv6 a network of 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Connections of a user that are split at once; without a limit if `None`.
@@ -39,12 +40,12 @@ impl Entry {
         if is_far { Side::Server } else { Side::Client }
     }
 
-    /// Its address.
+    /// Whose it is.
     pub(super) fn user(&self) -> IpAddr {
-        match self.user_side() {
+        user_of(match self.user_side() {
             Side::Client => self.client.local,
             Side::Server => self.client.remote,
-        }
+        })
     }
 }
 
@@ -103,7 +104,7 @@ impl Relays {
     #[must_use]
     pub fn is_full(&self, user: IpAddr) -> bool {
         let Users { limits, users } = &self.users;
-        let has = users.get(&user).map_or(0, |user| user.connections);
+        let has = users.get(&user_of(user)).map_or(0, |user| user.connections);
         limits.connections_per_user.is_some_and(|most| has >= most)
     }
 

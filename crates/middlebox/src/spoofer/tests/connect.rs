@@ -100,7 +100,7 @@ fn clients_that_do_not_exist_take_no_more_than_a_part_and_no_server_hears_of_the
         passed += usize::from(verdict == Verdict::Forward);
         assert!(sent.iter().all(|packet| packet.ip.destination != SERVER), "{sent:?}");
     }
-    assert_eq!(passed, 10_000 - Splitter::HALF_OPEN);
+    assert_eq!(passed, 10_000 - Relays::HALF_OPEN);
     assert_eq!(count(&splitter, "connections not split: too many handshakes"), passed as u64);
     // Each is forgotten once it does not answer for a while.
     let mut now = Time::ZERO;
@@ -125,5 +125,61 @@ fn what_cannot_be_split_is_left_alone() {
         // Nor is one that was there before.
         passes(&mut splitter, 600, packet(false, Flags::ACK, 5001, 1101, 1000));
         assert_eq!(count(&splitter, "split connections"), 0);
+    }
+}
+
+/// A SYN of a client with such an address.
+fn syn_of(client: u32) -> Packet {
+    let mut packet = syn();
+    packet.ip.source = IpAddr::V4(Ipv4Addr::from_bits(client));
+    packet
+}
+
+#[test]
+fn a_client_that_has_not_shown_that_it_is_there_is_half_open_though_its_server_has_accepted() {
+    let mut splitter = box_that(Connect::First);
+    let sent = taken(&mut splitter, 0, syn());
+    let sent = taken(&mut splitter, 30, answer(&sent[0], Flags::SYN | Flags::ACK, 5000, 0));
+    assert_eq!(splitter.relays.half_open_connections(), 1);
+    let accepts = sent.iter().find(|packet| packet.ip.destination == CLIENT).unwrap();
+    taken(&mut splitter, 60, answer(accepts, Flags::ACK, 1001, 0));
+    assert_eq!(splitter.relays.half_open_connections(), 0);
+    assert_eq!(splitter.relays.open_connections(), 1);
+}
+
+#[test]
+fn servers_that_accept_clients_that_do_not_exist_take_no_more_than_a_part() {
+    let mut splitter = box_that(Connect::First);
+    let mut passed = 0;
+    for number in 0..10_000_u32 {
+        let (verdict, sent) = pass(&mut splitter, 1, syn_of(0x0b00_0000 + number));
+        passed += usize::from(verdict == Verdict::Forward);
+        if verdict == Verdict::Consume {
+            let mut accepts = answer(&sent[0], Flags::SYN | Flags::ACK, 5000, 0);
+            accepts.ip.destination = sent[0].ip.source;
+            taken(&mut splitter, 1, accepts);
+        }
+    }
+    assert_eq!(passed, 10_000 - Relays::HALF_OPEN);
+    assert_eq!(splitter.relays.open_connections(), Relays::HALF_OPEN);
+    // The next ones pass, too, until the first are old. Then these give way, and their servers are told.
+    assert_eq!(pass(&mut splitter, 5000, syn()).0, Verdict::Forward);
+    let sent = taken(&mut splitter, 5001, syn());
+    let resets = sent.iter().filter(|packet| segment(packet).flags.contains(Flags::RST));
+    assert!(resets.clone().any(|packet| packet.ip.destination == SERVER), "{sent:?}");
+    assert_eq!(splitter.relays.open_connections(), Relays::HALF_OPEN);
+}
+
+#[test]
+fn one_user_may_have_a_part_of_the_half_open_connections() {
+    for connect in [Connect::First, Connect::AtOnce] {
+        let mut splitter = box_that(connect);
+        for port in 0..1000 {
+            let mut packet = syn_of(7);
+            packet.tcp_mut().unwrap().source_port = port;
+            pass(&mut splitter, 1, packet);
+        }
+        assert_eq!(splitter.relays.half_open_connections(), Relays::HALF_OPEN_OF_ONE);
+        taken(&mut splitter, 2, syn());
     }
 }

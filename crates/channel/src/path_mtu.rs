@@ -18,6 +18,8 @@ pub(crate) struct PathMtu {
     /// Those of this length or more do not arrive.
     refused: Option<u16>,
     probe: Option<Probe>,
+    /// The round trip of the last probe that was answered at once.
+    rtt: Option<Duration>,
     /// When the next probe is sent, if none is outstanding.
     next: Time,
     /// When longer ones than those that are known are tried again.
@@ -36,8 +38,9 @@ struct Probe {
 impl PathMtu {
     /// Copies of a probe that are lost before its length counts as too long (MAX_PROBES).
     const COPIES: u8 = 3;
-    /// A copy counts as lost after this time (PROBE_TIMER), if the peer was heard meanwhile.
-    const ANSWER: Duration = Duration::from_millis(1500);
+    /// A copy counts as lost after four round trips, if the peer was heard meanwhile; at least after the first of
+    /// these times and, also if no round trip is known, at most after the second (PROBE_TIMER).
+    const ANSWER: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1500)];
     /// The time between confirmations (CONFIRMATION_TIMER).
     const CONFIRM: Duration = Duration::from_secs(15);
     /// The time until a search begins again (PMTU_RAISE_TIMER).
@@ -53,6 +56,7 @@ impl PathMtu {
             range,
             refused: None,
             probe: None,
+            rtt: None,
             next: Time::NEVER,
             raise: Time::NEVER,
         }
@@ -81,7 +85,7 @@ impl PathMtu {
 
     /// When [`PathMtu::poll`] is to be called.
     pub(crate) fn poll_timeout(&self) -> Time {
-        self.probe.map_or(self.next, |probe| probe.sent + PathMtu::ANSWER)
+        self.probe.map_or(self.next, |probe| self.lost_at(&probe))
     }
 
     /// Looks at what is due; returns the length of the probe to be sent now. `heard` is when the peer was heard last:
@@ -117,7 +121,12 @@ impl PathMtu {
 
     /// Whether the outstanding probe was lost at least once: another sign of the peer is wanted.
     pub(crate) fn is_doubtful(&self, now: Time) -> bool {
-        self.probe.is_some_and(|probe| probe.sent + PathMtu::ANSWER <= now)
+        self.probe.is_some_and(|probe| self.lost_at(&probe) <= now)
+    }
+
+    fn lost_at(&self, probe: &Probe) -> Time {
+        let [least, most] = PathMtu::ANSWER;
+        probe.sent + self.rtt.map_or(most, |rtt| (rtt * 4).max(least).min(most))
     }
 
     /// The peer has got a probe of this length.
@@ -125,7 +134,11 @@ impl PathMtu {
         if !self.range.contains(&len) {
             return;
         }
-        self.probe.take_if(|probe| probe.len <= len);
+        if let Some(probe) = self.probe.take_if(|probe| probe.len <= len)
+            && probe.lost == 0
+        {
+            self.rtt = Some(now.since(probe.sent));
+        }
         self.known = self.known.max(len);
         // It came late.
         self.refused = self.refused.filter(|&refused| refused > len);

@@ -19,14 +19,15 @@ fn two_interfaces_are_enough() {
 fn the_settings_are_those_of_a_spoofer_in_a_scenario() {
     let gateway = read(
         "lan = [\"eth0\", \"eth1\"]\nwan = \"sat0\"\nmode = \"spoof\"\nrate = \"10 Mbit/s\"\n\
-         cache = \"1 MB\"\nteardown = \"end-to-end\"\nconnections = 7\ntcp = { congestion = \"bbr\" }\n",
+         cache = \"1 MB\"\nteardown = \"end-to-end\"\nconnections = 7\n\
+         connections_per_user = 20\nmemory = \"512 MB\"\ntcp = { congestion = \"bbr\" }\n",
     )
     .unwrap();
     let Work::Spoof(spoofer) = &gateway.work else { panic!("{:?}", gateway.work) };
     let spoofer = serde_json::to_value(spoofer).unwrap();
     let expected = serde_json::json!({
         "connect": "end-to-end", "cache": 1_000_000, "teardown": "end-to-end", "hop": "wan", "rate": "10000000 bit/s",
-        "connections": 7,
+        "connections": 7, "connections_per_user": 20, "memory": 512_000_000,
     });
     assert_eq!(spoofer, expected);
     assert_eq!(gateway.lan.len(), 2);

@@ -171,6 +171,48 @@ fn open(world: &World) -> [TcpStream; 2] {
 }
 
 #[test]
+fn where_the_address_of_a_gateway_changes_its_connections_go_on() {
+    alone(|| {
+        let Some(world) = World::pair(CLEAN, "moved") else { return };
+        let pair = Pair::new("moved", "rate = \"50 Mbit/s\"");
+        let near = pair.near(&world, IpVersion::V4);
+        let far = pair.far(&world);
+        wait_for_association(&world, &near);
+        let before = count(&near, "split connections");
+        let [mut user, mut server] = open(&world);
+        const BYTES: usize = 10_000_000;
+        let sending = thread::spawn(move || {
+            server.write_all(&content(2, BYTES)).unwrap();
+            server.shutdown(Shutdown::Write).unwrap();
+            server
+        });
+        let mut got = vec![0; 1_000_000];
+        user.read_exact(&mut got).unwrap();
+        // The far gateway knows the near one by its packets alone.
+        let ip = |node: usize, command: String| {
+            let run = || Command::new("ip").args(command.split(' ')).status().unwrap();
+            assert!(world.at(node, run).success(), "{command}");
+        };
+        let far_address = world.address(FAR, IpVersion::V4);
+        ip(FAR, "route add 192.0.2.77 dev link1".to_owned());
+        ip(GATEWAY, "address add 192.0.2.77/32 dev link1".to_owned());
+        ip(GATEWAY, format!("route replace {far_address} dev link1 src 192.0.2.77"));
+        let rules = "table inet moved { chain in { type filter hook prerouting priority -500; \
+                     udp dport 51995 ip saddr != 192.0.2.77 drop; }; }";
+        let only_new = || Command::new("nft").arg(rules).status().unwrap();
+        assert!(world.at(FAR, only_new).success());
+        user.read_to_end(&mut got).unwrap();
+        assert!(got == content(2, BYTES), "{} bytes", got.len());
+        user.write_all(&[7]).unwrap();
+        let (mut server, mut byte) = (sending.join().unwrap(), [0]);
+        server.read_exact(&mut byte).unwrap();
+        assert_eq!((byte, count(&near, "split connections")), ([7], before + 1));
+        near.stop();
+        far.stop();
+    });
+}
+
+#[test]
 fn when_either_gateway_ends_the_ends_are_told_and_when_it_starts_again_connections_are_split() {
     alone(|| {
         let Some(world) = World::pair(CLEAN, "restart") else { return };

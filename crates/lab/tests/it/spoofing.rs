@@ -113,7 +113,7 @@ fn a_spoofer_has_tcp_settings_of_its_own() {
         (
             ", tpc = {}",
             "`nodes.gateway.boxes.0.tpc`: unknown key `tpc`, expected one of `box`, `connect`, \
-         `cache`, `teardown`, `hop`, `rate`, `connections`, `profile`, `tcp`",
+         `cache`, `teardown`, `hop`, `rate`, `connections`, `connections_per_user`, `memory`, `profile`, `tcp`",
         ),
     ];
     for (settings, message) in wrong {

@@ -270,6 +270,25 @@ fn when_one_was_killed_and_starts_again_no_end_hangs_and_connections_are_split()
 }
 
 #[test]
+fn a_client_who_waits_while_the_other_gateway_starts_again_is_not_refused() {
+    alone(|| {
+        let Some(world) = World::pair(CLEAN, "waiting") else { return };
+        let pair = Pair::new("waiting", "rate = \"50 Mbit/s\"");
+        let folder = Folder::new("waiting");
+        let near = pair.near(&world, IpVersion::V4);
+        let far = pair.far_process(&world, &folder);
+        wait_for_association(&world, &near);
+        let before = count(&near, "split connections");
+        drop(far);
+        let _far = pair.far_process(&world, &folder);
+        // The near gateway does not know yet that its association is none of the other one's any more.
+        exchange(&world, IpVersion::V4, [1000, 1000]);
+        assert!(count(&near, "split connections") > before, "it was split at first");
+        near.stop();
+    });
+}
+
+#[test]
 fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
     alone(|| {
         let Some(world) = World::pair(CLEAN, "pair-upgrade") else { return };

@@ -79,6 +79,11 @@ impl Associations {
         all.find(|&token| self.peers.get(token).is_some_and(|it| !it.association.is_closed()))
     }
 
+    /// Whether an association is over, or not there any more.
+    pub(super) fn is_over(&self, token: u32) -> bool {
+        self.peers.get(token).is_none_or(|peer| peer.association.is_closed())
+    }
+
     /// All with the peer at an address.
     pub(super) fn all_with(&self, remote: IpAddr) -> Vec<u32> {
         self.peers.with(remote).collect()

@@ -95,6 +95,14 @@ impl Halves {
         }
     }
 
+    /// Whether a half is a stream whose association is over.
+    pub(super) fn is_of_ended_association(&self, id: Option<HalfId>) -> bool {
+        match id {
+            Some(HalfId::Srp(name)) => self.associations.is_over(name.token),
+            Some(HalfId::Tcp(_)) | None => false,
+        }
+    }
+
     /// Ends a half without telling its peer.
     pub(super) fn fail(&mut self, now: Time, id: HalfId) {
         match id {

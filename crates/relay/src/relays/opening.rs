@@ -293,7 +293,10 @@ impl Relays {
         let Some(entry) = self.finish(number) else { return };
         match (side, entry.waiting) {
             (Side::Server, Some(Waiting::Syn { syn, .. })) => {
-                self.halves.host.reset_sender(&syn);
+                // That an association is over says nothing of the server: the client's next SYN goes another way.
+                if !self.halves.is_of_ended_association(entry.halves[Side::Server as usize]) {
+                    self.halves.host.reset_sender(&syn);
+                }
             }
             (Side::Server, Some(Waiting::Stream(name))) => {
                 let reason = if events.contains(Events::TIMED_OUT) {

@@ -687,7 +687,7 @@ fn a_spoofer_has_room_for_at_least_one_connection_and_one_byte() {
             "conections",
             "7",
             "unknown key `conections`, expected one of `box`, `connect`, `cache`, `teardown`, `hop`, \
-             `rate`, `connections`, `profile`, `tcp`",
+             `rate`, `connections`, `connections_per_user`, `memory`, `profile`, `tcp`",
         ),
     ];
     for (key, value, message) in cases {

@@ -61,7 +61,7 @@ fn action() -> impl Strategy<Value = Action> {
             .prop_map(|(millis, one)| Action::Handoff { millis, one }),
         1 => any::<bool>().prop_map(|has_moved| Action::Renew { has_moved }),
         1 => (end(), 0u64..1_000_000).prop_map(|(end, ahead)| Action::Move { end, ahead }),
-        1 => (end(), 1u32..2000).prop_map(|(end, bytes)| Action::SegmentSize { end, bytes }),
+        1 => (end(), 200u32..2000).prop_map(|(end, bytes)| Action::SegmentSize { end, bytes }),
     ]
 }
 

@@ -141,10 +141,10 @@ impl StreamState {
             return;
         }
         self.control = Control::empty();
-        let is_finished = self.flags.contains(Flags::FINISHED | Flags::PEER_CLOSED);
         if !is_current || self.flags.contains(Flags::RESET) {
-            // It is not answered if all has arrived in both directions.
-            self.flags.set(Flags::CONFIRMED, is_finished);
+            // It is not answered if all has arrived in both directions: the peer may know it of ours, whose
+            // acknowledgment was lost.
+            self.flags.set(Flags::CONFIRMED, self.flags.contains(Flags::PEER_CLOSED));
             self.control.set(Control::RESET, is_current && was_under_way.contains(Control::RESET));
             return;
         }

@@ -122,6 +122,40 @@ def attack(result: Result) -> str:
     return "\n".join([*lines, "", about])
 
 
+def chaos(result: Result) -> str:
+    """What became of connections while all went wrong: a column for each mode."""
+    rows = result["rows"]
+    lines = ["| | " + " | ".join(f"`{row['mode']}`" for row in rows) + " |"]
+    lines.append("| --- |" + " ---: |" * len(rows))
+
+    def line(words: str, values: Sequence[object]) -> None:
+        lines.append(f"| {words} | " + " | ".join(map(str, values)) + " |")
+
+    line("connections at a time", [f"{row['connections']:,}" for row in rows])
+    line("minutes", [f"{row['seconds'] / 60:g}" for row in rows])
+    for event in rows[0]["events"]:
+        line(event, [row["events"][event] for row in rows])
+    for end in ("user", "server"):
+        outcomes = dict.fromkeys(name for row in rows for name in row[end])
+        for name in outcomes:
+            line(f"{end}: {name}", [f"{row[end].get(name, 0):,}" for row in rows])
+    line("wrong bytes and other faults", [len(row["faults"]) for row in rows])
+    line("counters that do not add up", [len(row["counters"]) for row in rows])
+    line("memory of each gateway, MiB", [", ".join(map(str, row["memory_mib"])) for row in rows])
+    pauses = [row["upgrades_ms"] for row in rows]
+    line("packets waited in upgrades, ms", [span(sorted(found)) for found in pauses])
+    about = f"*lasthop {result['lasthop']}, {result['machine']['cpu']}, "
+    about += f"{result['machine']['cores']} cores, {result['date']}.*"
+    return "\n".join([*lines, "", about])
+
+
+def span(values: Sequence[float]) -> str:
+    """The least, the median and the largest."""
+    if not values:
+        return ""
+    return f"{values[0]:g}, {values[len(values) // 2]:g}, {values[-1]:g}"
+
+
 def versions(result: Result) -> str:
     """The versions of what was measured."""
     others = [result[name] for name in ("pepsal", "haproxy") if name in result]

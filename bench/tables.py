@@ -463,6 +463,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "interop": ("interop.json", interop),
     "throughput": ("throughput.json", throughput),
     "relay": ("relay.json", relay),
+    "field-chaos": ("field-chaos.json", field_tables.chaos),
     "field-attack": ("field-attack.json", field_tables.attack),
     "spoofing": ("spoofing.json", spoofing),
     "worlds": ("worlds.json", worlds),

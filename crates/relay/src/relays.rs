@@ -215,18 +215,18 @@ impl Relays {
     }
 
     /// Puts a relay into the table.
-    fn put(&mut self, number: u32, entry: Entry, behind_hop: [bool; 2]) {
+    fn put(&mut self, number: u32, mut entry: Entry, behind_hop: [bool; 2]) {
         let is_half_open = entry.waiting.is_some();
         if let Some(changes) = &mut self.changes {
             changes.push(Change::Began(entry.client));
         }
         self.by_client.insert(entry.client, number);
+        entry.user = entry.user();
         self.users.add(entry.user, entry.held);
         match self.splits.get_mut(number as usize) {
             Some(place) => *place = Some(entry),
             None => self.splits.push(Some(entry)),
         }
-        self.find_user(number);
         if is_half_open {
             self.on_half_open(number);
         }
@@ -239,9 +239,9 @@ impl Relays {
     fn schedule(&mut self, number: u32, side: Side) {
         let flow = FlowId::new(number, side);
         let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
-        entry.behind_hop[side as usize] = true;
-        self.find_user(number);
-        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
+        if !core::mem::replace(&mut entry.behind_hop[side as usize], true) {
+            self.users.find_of(entry);
+        }
         let Some(hop) = self.hop.as_mut().filter(|hop| !hop.contains(flow)) else { return };
         let half = entry.halves[side as usize].and_then(|id| self.halves.connection(id));
         let delivered = half.map_or(0, Connection::delivered);

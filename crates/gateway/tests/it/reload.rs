@@ -9,7 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// More than a server's kernel takes that nobody reads from.
+/// More than the receive buffer of a server that does not read.
 const MUCH: usize = 3_000_000;
 
 /// A connection whose user sends without end to a server that reads nothing: what of it the gateway holds in the end.

@@ -50,7 +50,7 @@ impl Entry {
 }
 
 impl Users {
-    /// Bytes of a connection as far as they count: without a limit nobody asks for them.
+    /// Bytes that a connection holds, or 0 where memory is not limited: they are not counted then.
     fn counted(&self, held: u64) -> u64 {
         if self.limits.memory.is_some() { held } else { 0 }
     }
@@ -69,6 +69,16 @@ impl Users {
         it.held -= held;
         if it.connections == 0 {
             self.users.remove(&user);
+        }
+    }
+
+    /// The user of a connection may turn out to be its other end.
+    pub(super) fn find_of(&mut self, entry: &mut Entry) {
+        let user = entry.user();
+        let before = core::mem::replace(&mut entry.user, user);
+        if before != user {
+            self.remove(before, entry.held);
+            self.add(user, entry.held);
         }
     }
 
@@ -112,17 +122,6 @@ impl Relays {
     #[must_use]
     pub fn is_memory_used_up(&self) -> bool {
         self.users.limits.memory.is_some_and(|most| self.held >= most)
-    }
-
-    /// Takes note of the user of a connection, which may turn out to be its other end.
-    pub(super) fn find_user(&mut self, number: u32) {
-        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
-        let user = entry.user();
-        let before = core::mem::replace(&mut entry.user, user);
-        if before != user {
-            self.users.remove(before, entry.held);
-            self.users.add(user, entry.held);
-        }
     }
 
     /// Tells a relay what its user may hold at present, and lets windows shrink if that is nothing.

@@ -58,6 +58,8 @@ table netdev hop {{
     }}
 }}
 """
+#: Seconds after its start until a gateway splits connections.
+CONNECTED = 2.0
 #: Seconds that ends may take after the last connection has begun.
 REST = 300
 
@@ -258,6 +260,7 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
         server = begin("server", "serve", address, field_path.PORT)
         user = begin("user", "drive", address, field_path.PORT, connections, seconds, seed)
         happened: dict[str, int] = dict.fromkeys(EVENTS, 0)
+        away: list[tuple[float, float]] = []
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, draw.uniform(*BETWEEN)))
@@ -265,15 +268,26 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
             gateway = draw.choice(found)
             for one in found:
                 one.look()
+            began = time.monotonic()
             happen(what, gateway, draw)
+            if what in ("restart", "kill"):
+                away.append((began, time.monotonic() + CONNECTED))
             happened[what] += 1
             record.say(f"{mode}: {what} at {gateway.name}, {end - time.monotonic():.0f} s left")
         results = {"user": end_of(user)}
-        # Those of the server's ends whose peer has vanished are told by the gateway.
-        time.sleep(90)
+        # Those of the server's ends whose peer has vanished are told by the gateway, or by their kernel if they began
+        # while there was none.
+        time.sleep(150)
         server.terminate()
         results["server"] = end_of(server)
         problems = [problem for one in found if (problem := one.check())]
+        carried = [
+            began
+            for began in results["server"]["unheard"]
+            if not any(start <= began <= end for start, end in away)
+        ]
+        if carried:
+            problems.append(f"{len(carried)} ends whose peers had vanished were not told")
         pauses = sorted(pause for one in found for pause in one.pauses)
         return {
             "mode": mode,

@@ -8,12 +8,15 @@ compare every byte with what it should be. When the client gets SIGTERM, or all 
 what became of the connections, as JSON; the server does so when it gets SIGTERM.
 
 An end that vanishes has ports from 62000 on; the resets that its kernel would send must be dropped.
+If nothing on the path tells its peer, the peer's kernel gives up by itself after two minutes; when
+such connections began is said, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import random
@@ -41,6 +44,8 @@ TCP_REPAIR = 19
 FIRST_PORT, LAST_PORT = 62_000, 65_535
 #: Connections that begin in a second, at most.
 RATE = 400
+#: Seconds after which the server's kernel gives up a peer that is not heard.
+UNHEARD = 120
 #: Seconds until one has to have an outcome after the last began.
 PATIENCE = 240.0
 
@@ -94,30 +99,52 @@ class Outcomes:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
-        self.open: dict[int, float] = {}
+        self.open: dict[Plan, float] = {}
+        #: When those began whose peers have vanished, as their own kernel has found out.
+        self.unheard: list[float] = []
         self.most = 0
 
     @contextlib.contextmanager
-    def of(self, key: int) -> Iterator[None]:
+    def of(self, plan: Plan) -> Iterator[None]:
         """Counts what becomes of the connection whose end is handled meanwhile."""
-        self.open[key] = time.monotonic()
+        self.open[plan] = began = time.monotonic()
         self.most = max(self.most, len(self.open))
         outcome = "complete"
         try:
             yield
         except OSError as error:
-            outcome = f"failed: {error.strerror or type(error).__name__}"
+            if error.errno == errno.ETIMEDOUT and plan.kind == VANISH:
+                outcome = "unheard"
+                self.unheard.append(began)
+            else:
+                outcome = f"failed: {error.strerror or type(error).__name__}"
         except WrongError as wrong:
             outcome = "wrong"
             self.faults.append(str(wrong))
         finally:
             self.counts[outcome] += 1
-            del self.open[key]
+            del self.open[plan]
 
     def show(self) -> None:
         """Prints all."""
         found = dict(self.counts) | {"open": len(self.open), "at once": self.most}
-        print(json.dumps({"counts": found, "faults": self.faults[:20]}), flush=True)
+        now = time.monotonic()
+        ends = [f"{NAMES[end.kind]} {end.number} {now - at:.0f} s" for end, at in self.open.items()]
+        told = {
+            "counts": found,
+            "faults": self.faults[:20],
+            "unheard": self.unheard,
+            "without outcome": ends[:20],
+        }
+        print(json.dumps(told), flush=True)
+
+
+def give_up_the_unheard(found: socket.socket) -> None:
+    """Lets the kernel find out that a peer has vanished."""
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNHEARD - 20)
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * UNHEARD)
 
 
 async def serve(address: str, port: int) -> None:
@@ -130,7 +157,8 @@ async def serve(address: str, port: int) -> None:
         except (asyncio.IncompleteReadError, OSError):
             writer.close()
             return
-        with outcomes.of(plan.number):
+        give_up_the_unheard(writer.get_extra_info("socket"))
+        with outcomes.of(plan):
             try:
                 sending = asyncio.create_task(answer(writer, plan))
                 await receive(reader, plan, down=False, slowly=plan.kind == SLOW)
@@ -167,7 +195,7 @@ async def drive(address: str, port: int, count: int, seconds: float, seed: int) 
     ports = iter(range(FIRST_PORT, LAST_PORT))
 
     async def one(plan: Plan) -> None:
-        with outcomes.of(plan.number):
+        with outcomes.of(plan):
             local = next(ports, None) if plan.kind == VANISH else None
             source = ("0.0.0.0", local) if local else None
             opening = asyncio.open_connection(address, port, local_addr=source)

@@ -30,11 +30,9 @@ pub(crate) enum Kind {
 impl Kind {
     /// Goes on with the connections of the gateway before this one. Those that cannot be continued are lost.
     pub(crate) fn take_over(&mut self, now: Time, connections: Handover) {
-        let mut lost = 0;
-        self.relays().take_over(now, connections, |_| lost += 1);
-        if lost > 0 {
-            warn!(connections = lost, "not taken over");
-        }
+        self.relays().take_over(now, connections, |connection, error| {
+            warn!(%connection, %error, "not taken over");
+        });
         // There is no way to the other gateway yet.
         self.relays().suspend_srp(now);
     }

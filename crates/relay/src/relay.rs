@@ -221,6 +221,11 @@ impl Relay {
         self.halves.iter().all(|half| half.is_over)
     }
 
+    /// Whether the half of a side is over.
+    pub(crate) fn is_over_at(&self, side: Side) -> bool {
+        self.halves[side as usize].is_over
+    }
+
     /// Handles the events of one half, `near`. Without `far`, the other half is over, and gone; or it has not
     /// joined yet, and [`Events::READABLE`] of this one is to follow once it has.
     ///

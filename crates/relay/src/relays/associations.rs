@@ -179,6 +179,12 @@ impl Associations {
         self.get_mut(name.token)?.stream(name.id)
     }
 
+    /// Whether a stream is there: it is not over, or may still be read.
+    pub(super) fn contains(&self, name: StreamName) -> bool {
+        let peer = self.peers.get(name.token);
+        peer.is_some_and(|peer| peer.association.ends(name.id).is_some())
+    }
+
     /// Two streams of different associations.
     pub(super) fn both_streams(&mut self, names: [StreamName; 2]) -> Option<[Stream<'_>; 2]> {
         let [one, other] = self.peers.both_mut(names.map(|name| name.token))?;

@@ -1,7 +1,7 @@
 //! All connections of a box, which another one in its place goes on with.
 
 use super::carried::Life;
-use super::{AssociationSnapshot, RelaySnapshot, Relays};
+use super::{AdoptError, AssociationSnapshot, RelaySnapshot, Relays};
 use crate::Handoff;
 use base::{Duration, Time};
 use core::net::IpAddr;
@@ -75,10 +75,14 @@ impl Relays {
         }
     }
 
-    /// Goes on with all that another box has handed over, and passes those to `lost` that cannot be continued:
-    /// there is such a connection already, or its snapshot is of another version. [`Relays::transmit`] is to be
-    /// called afterwards.
-    pub fn take_over(&mut self, now: Time, handover: Handover, mut lost: impl FnMut(FourTuple)) {
+    /// Goes on with all that another box has handed over, and passes those to `lost` that cannot be continued, with
+    /// the reason. [`Relays::transmit`] is to be called afterwards.
+    pub fn take_over(
+        &mut self,
+        now: Time,
+        handover: Handover,
+        mut lost: impl FnMut(FourTuple, AdoptError),
+    ) {
         let Handover { is_draining, associations, connections } = handover;
         self.is_draining = is_draining;
         for (local, snapshot) in associations {
@@ -88,7 +92,7 @@ impl Relays {
             let client = snapshot.client();
             match self.adopt(now, snapshot) {
                 Ok(()) => self.continue_account(now, &client, account),
-                Err(_) => lost(client),
+                Err(error) => lost(client, error),
             }
         }
     }

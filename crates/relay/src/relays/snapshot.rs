@@ -97,7 +97,9 @@ impl Relays {
                 let snapshot = self.halves.host.snapshot_connection(now, id)?;
                 Some(HalfSnapshot::Tcp(Box::new(snapshot)))
             }
-            HalfId::Srp(name) => Some(HalfSnapshot::Srp(name)),
+            HalfId::Srp(name) => {
+                self.halves.associations.contains(name).then_some(HalfSnapshot::Srp(name))
+            }
         };
         Some(RelaySnapshot {
             version: RelaySnapshot::VERSION,
@@ -219,6 +221,7 @@ impl Relays {
             Some(HalfId::Srp(name)) if is_waiting => Some(Waiting::Stream(name)),
             _ => None,
         };
+        let is_over = SIDES.map(|side| relay.is_over_at(side));
         let entry = Entry { relay, halves: adopted, waiting, ..Entry::new(now, client) };
         self.put(number, entry, behind_hop);
         for (side, id) in SIDES.into_iter().zip(adopted) {
@@ -230,8 +233,11 @@ impl Relays {
                         half.events |= Events::READABLE;
                     });
                 }
-                Some(HalfId::Srp(name)) => self.halves.associations.assign(name, number, side),
-                None => {}
+                // One that is over has no more events.
+                Some(HalfId::Srp(name)) if !is_over[side as usize] => {
+                    self.halves.associations.assign(name, number, side);
+                }
+                Some(HalfId::Srp(_)) | None => {}
             }
         }
         self.statistics.adopted += 1;

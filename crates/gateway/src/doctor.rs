@@ -7,6 +7,7 @@ mod iptables;
 mod pair;
 mod rules;
 mod system;
+mod tracking;
 mod ways;
 
 use live::Netlink;

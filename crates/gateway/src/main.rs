@@ -99,7 +99,7 @@ enum Command {
         #[command(flatten)]
         socket: Socket,
     },
-    /// Write the packets from and to a user into a file for Wireshark, on both sides of the gateway, until Ctrl-C
+    /// Write TCP and ICMP from and to a user into a file for Wireshark, on both sides of the gateway, until Ctrl-C
     Capture {
         /// The address of the user
         user: IpAddr,

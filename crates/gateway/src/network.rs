@@ -1,10 +1,11 @@
 //! What a gateway changes in its network namespace: two devices, and the rules and routes that send the
-//! packets which the kernel forwards through them.
+//! packets of TCP and ICMP which the kernel forwards through them.
 
 use live::inline::Side;
-use live::netlink::{self, Family, Rule};
+use live::netlink::{self, Family, IpProtocol, Rule};
 use live::{Error, Netlink, Offload, Tun};
 use scenario::Gateway;
+use std::io;
 use tracing::warn;
 
 /// The names of the devices, by [`Side`].
@@ -18,6 +19,9 @@ pub(crate) const PRIORITY: u32 = 100;
 
 /// Packets that wait at a device until they are read.
 const QUEUE: u32 = 4096;
+
+/// ICMP for IPv6 (RFC 4443 §1).
+const ICMPV6: IpProtocol = IpProtocol::Other(58);
 
 /// The changes, which are undone when this is dropped. The devices are gone with their [`Tun`], and with them
 /// all routes by them: then the kernel forwards packets as if there were no gateway.
@@ -33,46 +37,96 @@ impl Network {
         for interface in gateway.lan.iter().chain([&gateway.wan]) {
             netlink.index(interface)?;
         }
-        let lan = device(&netlink, Side::Lan)?;
-        let wan = device(&netlink, Side::Wan)?;
-        let mut network = Network { netlink, rules: Vec::new() };
-        for interface in &gateway.lan {
-            network.direct(interface, Side::Lan)?;
-        }
-        network.direct(&gateway.wan, Side::Wan)?;
-        Ok((network, [lan, wan]))
+        let devices = [device(&netlink, Side::Lan)?, device(&netlink, Side::Wan)?];
+        let network = Network { netlink, rules: rules(gateway) };
+        network.direct()?;
+        Ok((network, devices))
     }
 
     /// Has what the gateway before this one, with the same interfaces, has set up.
     pub(crate) fn take_over(gateway: &Gateway) -> Result<Network, Error> {
-        let lan = gateway.lan.iter().flat_map(|interface| rules(interface, Side::Lan));
-        let rules = lan.chain(rules(&gateway.wan, Side::Wan)).collect();
-        Ok(Network { netlink: Netlink::open()?, rules })
+        let network = Network { netlink: Netlink::open()?, rules: rules(gateway) };
+        // Its connections are worth more than the right rules.
+        if let Err(error) = network.direct() {
+            warn!(%error, "the rules are not those of this version");
+        }
+        Ok(network)
     }
 
-    /// Sends what arrives by an interface to the device of its side.
-    fn direct(&mut self, interface: &str, side: Side) -> Result<(), Error> {
-        for rule in rules(interface, side) {
-            self.netlink.add_rule(&rule)?;
-            self.rules.push(rule);
+    /// Sends packets to the devices by these rules only, not by those of another version or for other interfaces,
+    /// which a gateway that was killed has left behind.
+    fn direct(&self) -> Result<(), Error> {
+        loop {
+            self.rules.iter().try_for_each(|rule| self.netlink.add_rule(rule))?;
+            let found = self.netlink.rules();
+            check(&self.rules, &found)?;
+            let mut others =
+                found.iter().filter(|rule| is_ours(rule) && !self.rules.contains(rule));
+            // In place of one for all protocols, the kernel may remove one that comes before it.
+            match others.next() {
+                Some(other) => self.netlink.remove_rule(other)?,
+                None => return Ok(()),
+            }
         }
-        Ok(())
     }
 }
 
-/// Those that send what arrives by an interface to the device of its side.
-fn rules(interface: &str, side: Side) -> impl Iterator<Item = Rule> {
-    let table = TABLES[side as usize];
-    let rule =
-        move |family| Rule { family, priority: PRIORITY, interface: interface.to_owned(), table };
-    Family::ALL.into_iter().map(rule)
+/// Those that send what arrives by the interfaces of a gateway to the device of its side: TCP, and ICMP, which has
+/// the errors about it.
+pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    let lan = gateway.lan.iter().map(|interface| (interface, Side::Lan));
+    for (interface, side) in lan.chain([(&gateway.wan, Side::Wan)]) {
+        for (family, icmp) in [(Family::V4, IpProtocol::Icmp), (Family::V6, ICMPV6)] {
+            rules.extend([IpProtocol::Tcp, icmp].map(|protocol| Rule {
+                family,
+                priority: PRIORITY,
+                interface: interface.clone(),
+                protocol: Some(protocol),
+                table: TABLES[side as usize],
+            }));
+        }
+    }
+    rules
+}
+
+/// The name of a protocol that [`rules`] are about, for `ip rule`; `None` of others.
+pub(crate) fn name(protocol: IpProtocol) -> Option<&'static str> {
+    match protocol {
+        IpProtocol::Tcp => Some("tcp"),
+        IpProtocol::Icmp => Some("icmp"),
+        ICMPV6 => Some("ipv6-icmp"),
+        _ => None,
+    }
+}
+
+/// Whether a gateway has made a rule, this one or another.
+pub(crate) fn is_ours(rule: &Rule) -> bool {
+    rule.priority == PRIORITY && TABLES.contains(&rule.table)
+}
+
+/// Whether the rules that there are now are as they were to be: before Linux 4.17, the kernel adds rules without
+/// their protocol.
+fn check(wanted: &[Rule], found: &[Rule]) -> Result<(), Error> {
+    match wanted.iter().all(|rule| found.contains(rule)) {
+        true => Ok(()),
+        false => Err(Error::System {
+            action: "sending only TCP and ICMP to the gateway".to_owned(),
+            source: io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel has no rules by protocol, as Linux 4.17 and newer have",
+            ),
+        }),
+    }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
         for rule in &self.rules {
-            if let Err(error) = self.netlink.remove_rule(rule) {
-                warn!(%error, "a rule is left behind");
+            match self.netlink.remove_rule(rule) {
+                Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => warn!(%error, "a rule is left behind"),
+                Ok(()) => {}
             }
         }
     }
@@ -104,4 +158,25 @@ fn device(netlink: &Netlink, side: Side) -> Result<Tun, Error> {
         }
     }
     Ok(tun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_ignores_the_protocol_of_rules_is_named() {
+        let rule = |protocol| Rule {
+            family: Family::V4,
+            priority: PRIORITY,
+            interface: "lan0".to_owned(),
+            protocol,
+            table: TABLES[0],
+        };
+        let wanted = [IpProtocol::Tcp, IpProtocol::Icmp].map(|protocol| rule(Some(protocol)));
+        assert!(check(&wanted, &wanted).is_ok());
+        // The second is the same as the first to it.
+        let error = check(&wanted, &[rule(None)]).unwrap_err().to_string();
+        assert!(error.contains("Linux 4.17"), "{error}");
+    }
 }

@@ -4,6 +4,7 @@ mod requests;
 mod routes;
 mod rules;
 
+pub use netlink_packet_route::IpProtocol;
 pub use routes::{Network, Route};
 pub use rules::{AnyRule, Family, Rule};
 

@@ -1,19 +1,17 @@
-//! Rules of nftables and iptables. Packets are forwarded twice: to the gateway and from it. Connection tracking is to
-//! see them only where they leave for the hop, and filters are to accept them both times.
+//! Rules of nftables and iptables. Packets of TCP and ICMP are forwarded twice, to the gateway and from it, and filters
+//! are to accept them both times.
 
 use super::rules::{
-    concerns_all, is_by_state, is_by_state_of_new, is_forward, is_not_tracked, is_of, is_strict,
-    may_accept, may_concern, translates,
+    TCP, is_by_state, is_by_state_of_new, is_forward, is_of, is_strict, may_accept, may_be_of,
+    may_concern,
 };
+use super::tracking::tracking;
 use super::{Finding, iptables};
 use crate::network::DEVICES;
 use live::netlink::Family;
-use scenario::{Gateway, Work};
+use scenario::Gateway;
 use serde_json::Value;
 use std::process::Command;
-
-/// What this is about, in findings.
-const TRACKING: &str = "connection tracking";
 
 /// What shows rules, and changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,78 +79,6 @@ fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
     findings
 }
 
-/// The first time that a packet of a connection passes decides how its addresses are translated, and in the wrong
-/// place: between two interfaces of which neither is the hop's. Between two halves of a connection, sequence numbers
-/// may differ, so that tracking takes them for invalid.
-fn tracking(gateway: &Gateway, sets: &[RuleSet]) -> Finding {
-    let wan = &gateway.wan;
-    let rules = || sets.iter().flat_map(|set| &set.rules);
-    let translating = |device: &str| -> Vec<&Value> {
-        rules().filter(|rule| translates(rule) && may_concern(rule, "oifname", device)).collect()
-    };
-    let for_hop = translating(wan);
-    // Connections that come out of a pair are not the other gateway's to translate.
-    let mut for_lan = Vec::new();
-    if let (Work::Pair(..), true) = (&gateway.work, for_hop.is_empty()) {
-        for_lan = gateway.lan.iter().flat_map(|name| translating(name)).collect();
-    }
-    let is_filtered = sets.iter().any(|set| {
-        let chains = || set.chains.iter().filter(|chain| is_forward(chain));
-        set.rules.iter().any(|rule| is_by_state(rule) && chains().any(|chain| is_of(rule, chain)))
-    });
-    if for_hop.is_empty() && for_lan.is_empty() && !is_filtered {
-        return Finding::fine(TRACKING, "nothing depends on it");
-    }
-    let lan = || gateway.lan.iter().map(String::as_str);
-    let [to_lan, to_wan] = DEVICES;
-    let (translating, by, needed): (_, _, Vec<&str>) = match for_lan.is_empty() {
-        true => (for_hop, wan.clone(), lan().chain([to_lan]).collect()),
-        false => (for_lan, gateway.lan.join(", "), vec![wan, to_wan]),
-    };
-    let untracked =
-        |name: &str| rules().any(|rule| is_not_tracked(rule) && may_concern(rule, "iifname", name));
-    if needed.iter().all(|name| untracked(name)) {
-        return Finding::fine(
-            TRACKING,
-            format!("packets are tracked only where they leave by {by}"),
-        );
-    }
-    let mend = untracking(sets, &needed);
-    if translating.iter().any(|rule| concerns_all(rule)) {
-        let message = format!(
-            "packets are tracked twice, and so the addresses of those that leave by {by} would not be translated"
-        );
-        return Finding::error(TRACKING, message, Some(mend));
-    }
-    let message =
-        "packets are tracked twice: addresses are not translated, and packets may count as invalid";
-    Finding::advice(TRACKING, message, Some(mend))
-}
-
-/// The command after which packets that arrive by devices are not tracked; to the router itself, they are as before.
-fn untracking(sets: &[RuleSet], devices: &[&str]) -> String {
-    if sets.iter().any(|set| set.program == Program::Nft) {
-        return format!(
-            "nft add table inet lasthop; \
-             nft add chain inet lasthop raw '{{ type filter hook prerouting priority raw; }}'; \
-             nft add rule inet lasthop raw iifname '{{ {} }}' fib daddr type unicast notrack",
-            devices.join(", ")
-        );
-    }
-    let programs = sets.iter().filter_map(|set| match set.program {
-        Program::Nft => None,
-        Program::Iptables(name) => Some(name),
-    });
-    let of = |program| {
-        devices.iter().map(move |device| {
-            format!(
-                "{program} -t raw -I PREROUTING -i {device} -m addrtype --dst-type UNICAST -j CT --notrack"
-            )
-        })
-    };
-    programs.flat_map(of).collect::<Vec<_>>().join("; ")
-}
-
 /// A chain that drops what no rule accepts has to accept what goes to the gateway and comes from it.
 fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding> {
     let [lan, wan] = DEVICES;
@@ -160,6 +86,7 @@ fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding
     let accepts = |from: &str, to: &str, is_answer: bool| {
         rules.iter().any(|rule| {
             may_accept(rule)
+                && may_be_of(rule, TCP)
                 && may_concern(rule, "iifname", from)
                 && may_concern(rule, "oifname", to)
                 && (is_answer || !is_by_state(rule) || is_by_state_of_new(rule))
@@ -209,62 +136,21 @@ fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::doctor::Severity;
     use scenario::{Source, Style};
     use serde_json::json;
 
-    fn judged_all(entries: &[Value]) -> Vec<Finding> {
+    pub(in crate::doctor) fn judged_all(entries: &[Value]) -> Vec<Finding> {
         let source = Source::new("lan = [\"lan0\", \"lan1\"]\nwan = \"sat0\"\n", "lasthopd.toml");
         let gateway =
             Gateway::read(&source).unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
         judge(&gateway, &[of_nft(json!({ "nftables": entries }))])
     }
 
-    fn judged(rules: &[Value]) -> Finding {
-        let entries: Vec<Value> =
-            rules.iter().map(|expr| json!({ "rule": { "expr": expr } })).collect();
-        judged_all(&entries).remove(0)
-    }
-
-    fn by(key: &str, right: &Value) -> Value {
+    pub(in crate::doctor) fn by(key: &str, right: &Value) -> Value {
         json!({ "match": { "op": "==", "left": { "meta": { "key": key } }, "right": right } })
-    }
-
-    #[test]
-    fn without_translation_towards_the_hop_there_is_nothing_to_advise() {
-        assert_eq!(judged(&[]).severity, Severity::Fine);
-        let elsewhere = json!([by("oifname", &json!("dsl0")), { "masquerade": null }]);
-        assert_eq!(judged(&[elsewhere]).severity, Severity::Fine);
-    }
-
-    #[test]
-    fn translation_needs_packets_untracked_where_they_come_from_the_lan() {
-        let masquerade = json!([by("oifname", &json!("sat*")), { "masquerade": null }]);
-        let iptables = json!([{ "xt": { "type": "target", "name": "MASQUERADE" } }]);
-        let source = json!({ "match": {
-            "op": "==", "left": { "payload": { "protocol": "ip", "field": "saddr" } }, "right": "10.0.0.9",
-        } });
-        let of_some = json!([source, { "masquerade": null }]);
-        let unknown = json!({ "xt": { "type": "match", "name": "set" } });
-        let iptables_of_some =
-            json!([unknown, { "xt": { "type": "target", "name": "MASQUERADE" } }]);
-        let part = json!([by("iifname", &json!("lan0")), { "notrack": null }]);
-        let all = json!([by("iifname", &json!({ "set": ["lan0", "lan1", "lh-lan"] })), { "notrack": null }]);
-        // It may be meant for others, but for everybody it is not.
-        for (translation, severity) in [
-            (masquerade, Severity::Error),
-            (iptables, Severity::Error),
-            (iptables_of_some, Severity::Advice),
-            (of_some, Severity::Advice),
-        ] {
-            let finding = judged(std::slice::from_ref(&translation));
-            assert_eq!(finding.severity, severity);
-            assert!(finding.mend.unwrap().contains("iifname '{ lan0, lan1, lh-lan }' fib"));
-            assert_eq!(judged(&[translation.clone(), part.clone()]).severity, severity);
-            assert_eq!(judged(&[translation, all.clone()]).severity, Severity::Fine);
-        }
     }
 
     #[test]
@@ -288,8 +174,10 @@ mod tests {
         assert_eq!(
             mends,
             [
-                "iptables -t raw -I PREROUTING -i lan0 -m addrtype --dst-type UNICAST -j CT --notrack; \
-                 iptables -t raw -I PREROUTING -i lh-lan -m addrtype --dst-type UNICAST -j CT --notrack",
+                "iptables -t raw -I PREROUTING -i lan0 -p tcp -m addrtype --dst-type UNICAST -j CT --notrack; \
+                 iptables -t raw -I PREROUTING -i lan0 -p icmp -m addrtype --dst-type UNICAST -j CT --notrack; \
+                 iptables -t raw -I PREROUTING -i lh-lan -p tcp -m addrtype --dst-type UNICAST -j CT --notrack; \
+                 iptables -t raw -I PREROUTING -i lh-lan -p icmp -m addrtype --dst-type UNICAST -j CT --notrack",
                 "iptables -I FORWARD -i lan0 -o lh-lan -j ACCEPT; \
                  iptables -I FORWARD -i lh-lan -o lan0 -j ACCEPT; \
                  iptables -I FORWARD -i lh-wan -o sat0 -j ACCEPT; \

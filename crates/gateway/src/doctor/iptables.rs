@@ -60,26 +60,28 @@ fn read(family: Family, program: Program, text: &str) -> RuleSet {
             let (chain, expressions) = rule(&words(line), &own);
             set.rules.push(json!({
                 "family": family, "table": table, "chain": chain, "expr": expressions,
+                "line": line.trim_start_matches("-A "),
             }));
         }
     }
     set
 }
 
-/// The chain and the expressions of a rule. Conditions about anything but devices and the state of connections are
-/// only said to be there.
+/// The chain and the expressions of a rule. Conditions about anything but devices, protocols and the state of
+/// connections are only said to be there.
 fn rule<'a>(words: &[&'a str], own: &BTreeSet<&str>) -> (&'a str, Vec<Value>) {
     let mut chain = "";
     let mut expressions = Vec::new();
     let mut is_negated = false;
     let mut words = words.iter().copied();
-    let device = |key: &str, name: &str, is_negated: bool| {
+    let meta = |key: &str, right: &str, is_negated: bool| {
         json!({ "match": {
             "op": if is_negated { "!=" } else { "==" },
             "left": { "meta": { "key": key } },
-            "right": name.replace('+', "*"),
+            "right": right,
         } })
     };
+    let device = |name: &str| name.replace('+', "*");
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_default();
         match word {
@@ -88,8 +90,12 @@ fn rule<'a>(words: &[&'a str], own: &BTreeSet<&str>) -> (&'a str, Vec<Value>) {
                 continue;
             }
             "-A" => chain = value(),
-            "-i" => expressions.push(device("iifname", value(), is_negated)),
-            "-o" => expressions.push(device("oifname", value(), is_negated)),
+            "-i" => expressions.push(meta("iifname", &device(value()), is_negated)),
+            "-o" => expressions.push(meta("oifname", &device(value()), is_negated)),
+            "-p" => expressions.push(meta("l4proto", value(), is_negated)),
+            "--dst-type" => {
+                expressions.push(json!({ "xt": { "type": "match", "name": "addrtype" } }));
+            }
             "--ctstate" | "--state" => {
                 let states: Vec<String> = value().split(',').map(str::to_lowercase).collect();
                 expressions.push(json!({ "match": {
@@ -166,7 +172,7 @@ mod tests {
 COMMIT
 *raw
 :PREROUTING ACCEPT [0:0]
--A PREROUTING -i lan0 -j CT --notrack
+-A PREROUTING -i lan0 -p icmp -m addrtype --dst-type UNICAST -j CT --notrack
 COMMIT
 "#;
         let set = read(Family::V4, Program::Iptables("iptables-legacy"), text);
@@ -186,6 +192,8 @@ COMMIT
             json!([{ "xt": { "type": "match", "name": "-s" } }, { "xt": { "type": "target", "name": "REJECT" } }]),
             json!([
                 { "match": { "op": "==", "left": { "meta": { "key": "iifname" } }, "right": "lan0" } },
+                { "match": { "op": "==", "left": { "meta": { "key": "l4proto" } }, "right": "icmp" } },
+                { "xt": { "type": "match", "name": "addrtype" } },
                 { "notrack": null },
             ]),
         ];

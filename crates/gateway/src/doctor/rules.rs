@@ -71,14 +71,20 @@ pub(super) fn translates(rule: &Value) -> bool {
 }
 
 /// nft does not say what iptables' target `CT` does.
-pub(super) fn is_not_tracked(rule: &Value) -> bool {
-    has_expression(rule, "notrack") || targets(rule).any(|name| name == "CT" || name == "NOTRACK")
+pub(super) fn may_not_be_tracked(rule: &Value) -> bool {
+    is_not_tracked(rule) || targets(rule).any(|name| name == "CT" || name == "NOTRACK")
 }
 
-/// Whether it depends on nothing but interfaces.
+/// Whether it surely keeps packets from being tracked.
+pub(super) fn is_not_tracked(rule: &Value) -> bool {
+    has_expression(rule, "notrack")
+}
+
+/// Whether it depends on nothing but interfaces, the protocol, and whether packets are for this machine or others.
 pub(super) fn concerns_all(rule: &Value) -> bool {
     conditions(rule).all(|condition| {
-        condition.is_some_and(|condition| condition.pointer("/left/meta/key").is_some())
+        let asks = |path: &str| condition.pointer(path).is_some();
+        asks("/left/meta/key") || asks("/left/fib") || condition["name"] == "addrtype"
     })
 }
 
@@ -86,31 +92,67 @@ fn is_unconditional(rule: &Value) -> bool {
     conditions(rule).next().is_none() && !has_expression(rule, "limit")
 }
 
-/// The conditions of a rule: `None` is one of iptables, of which nft tells nothing.
-fn conditions(rule: &Value) -> impl Iterator<Item = Option<&Value>> {
+/// The conditions of a rule; of some of iptables, nft tells nothing but their names.
+fn conditions(rule: &Value) -> impl Iterator<Item = &Value> {
     expressions(rule).filter_map(|expression| {
         let foreign = expression.get("xt").filter(|foreign| foreign["type"] != "target");
-        expression.get("match").map(Some).or_else(|| foreign.map(|_| None))
+        expression.get("match").or(foreign)
     })
 }
 
 /// Whether packets by a device may be what a rule is about.
 pub(super) fn may_concern(rule: &Value, key: &str, device: &str) -> bool {
-    let mut conditions = expressions(rule).filter_map(|expression| expression.get("match"));
-    conditions.all(|condition| {
+    conditions(rule).all(|condition| {
         let about = condition.pointer("/left/meta/key").and_then(Value::as_str);
         if about != Some(key) && about != key.strip_suffix("name") {
             return true;
         }
-        let right = condition.get("right").unwrap_or(&Value::Null);
-        let named = match right {
-            Value::String(name) => matches(name, device),
-            _ => right.pointer("/set").and_then(Value::as_array).is_none_or(|names| {
-                names.iter().any(|name| name.as_str().is_some_and(|name| matches(name, device)))
-            }),
-        };
-        named == (condition.get("op").and_then(Value::as_str) != Some("!="))
+        may_hold(condition, |right| Some(matches(right.as_str()?, device)))
     })
+}
+
+/// A protocol over IP, with its name in nft and iptables, and its number.
+pub(super) type Protocol = (&'static str, u64);
+
+pub(super) const TCP: Protocol = ("tcp", 6);
+pub(super) const UDP: Protocol = ("udp", 17);
+pub(super) const ICMP: Protocol = ("icmp", 1);
+pub(super) const ICMPV6: Protocol = ("ipv6-icmp", 58);
+
+/// Whether packets of a protocol may be what a rule is about.
+pub(super) fn may_be_of(rule: &Value, (name, number): Protocol) -> bool {
+    conditions(rule).all(|condition| {
+        let text = |path: &str| condition.pointer(path).and_then(Value::as_str);
+        match (text("/left/meta/key"), text("/left/payload/protocol"), text("/left/payload/field"))
+        {
+            (Some("l4proto"), ..)
+            | (_, Some("ip"), Some("protocol"))
+            | (_, Some("ip6"), Some("nexthdr")) => may_hold(condition, |right| match right {
+                Value::String(of) => Some(of == name),
+                Value::Number(of) => Some(of.as_u64() == Some(number)),
+                _ => None,
+            }),
+            // A field of its own header.
+            (_, Some("icmpv6"), _) => name == "ipv6-icmp",
+            (_, Some(of @ ("tcp" | "udp" | "icmp")), _) => of == name,
+            _ => true,
+        }
+    })
+}
+
+/// Whether a condition may hold, if `is` says whether one of its values is meant, as far as that is known.
+fn may_hold(condition: &Value, is: impl Fn(&Value) -> Option<bool>) -> bool {
+    let right = &condition["right"];
+    // What is in a set with a name is not said here.
+    if right.as_str().is_some_and(|name| name.starts_with('@')) {
+        return true;
+    }
+    let values = right.pointer("/set").and_then(Value::as_array);
+    let mut values = values.map_or(std::slice::from_ref(right), Vec::as_slice).iter().map(is);
+    match condition["op"] == "!=" {
+        true => values.all(|is| is != Some(true)),
+        false => values.any(|is| is != Some(false)),
+    }
 }
 
 /// A name that ends in `*` stands for all that begin with it.

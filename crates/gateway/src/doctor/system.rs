@@ -1,9 +1,9 @@
 //! The kernel's settings, devices, rules and routes.
 
 use super::{Finding, interfaces};
-use crate::network::{DEVICES, PRIORITY, TABLES};
+use crate::network::{self, DEVICES, PRIORITY, TABLES};
 use live::Netlink;
-use live::netlink::{AnyRule, Family, Rule, sysctl};
+use live::netlink::{AnyRule, Family, IpProtocol, Rule, sysctl};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
@@ -128,7 +128,7 @@ pub(super) fn links(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
 
 /// The kernel takes the larger of the setting of all devices and that of a device, and the gateway sets that of
 /// its own devices to 0. Strict filtering asks for the route back as if a packet came by the interface by which
-/// this one leaves. For packets between the LAN and the hop, the gateway's own rules give the device by which
+/// this one leaves. For TCP and ICMP between the LAN and the hop, the gateway's own rules give the device by which
 /// they came; for those between two interfaces of the LAN they do not.
 pub(super) fn reverse_paths() -> Option<Finding> {
     let setting = "net.ipv4.conf.all.rp_filter";
@@ -138,19 +138,25 @@ pub(super) fn reverse_paths() -> Option<Finding> {
         return Some(Finding::fine("rp_filter", format!("{setting} is {value}, not strict")));
     }
     let message = format!(
-        "{setting} is 1 (strict): connections over the hop pass, but the kernel may drop packets between two \
-         interfaces of the LAN"
+        "{setting} is 1 (strict): connections over the hop pass, but the kernel may drop TCP and ICMP between \
+         two interfaces of the LAN"
     );
     Some(Finding::advice("rp_filter", message, Some(format!("sysctl -w {setting}=2"))))
+}
+
+/// The condition of `ip rule` for a protocol that a gateway's rules are about, or for all.
+fn condition(protocol: Option<IpProtocol>) -> String {
+    protocol.and_then(network::name).map_or_else(String::new, |name| format!(" ipproto {name}"))
 }
 
 /// Rules that come before the gateway's own.
 pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in netlink.all_rules() {
-        let AnyRule { family, priority, interface, table } = &rule;
-        // That of the local table, or one that comes later.
-        if *priority == 0 || *priority > PRIORITY {
+        let AnyRule { family, priority, interface, protocol, table } = &rule;
+        // That of the local table, one that comes later, or one for what the gateway does not get.
+        let is_of_others = protocol.is_some_and(|protocol| network::name(protocol).is_none());
+        if *priority == 0 || *priority > PRIORITY || is_of_others {
             continue;
         }
         let command = match family {
@@ -164,7 +170,8 @@ pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
                 if !ours {
                     let message =
                         format!("an {shown} takes what arrives by {name} before the gateway");
-                    let mend = format!("{command} rule del priority {priority} iif {name}");
+                    let of = condition(*protocol);
+                    let mend = format!("{command} rule del priority {priority} iif {name}{of}");
                     findings.push(Finding::error("rules", message, Some(mend)));
                 }
             }
@@ -236,35 +243,42 @@ pub(super) fn own(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
             }
         }
     }
-    let rules = netlink.rules();
-    for family in Family::ALL {
-        // Without IPv6, there are no routes by it.
-        if family == Family::V6 && sysctl("net.ipv6.conf.all.forwarding").is_err() {
-            continue;
-        }
-        let command = if family == Family::V4 { "ip" } else { "ip -6" };
+    // Without IPv6, there are no routes by it.
+    let is_used = |family| family == Family::V4 || sysctl("net.ipv6.conf.all.forwarding").is_ok();
+    let command = |family| if family == Family::V4 { "ip" } else { "ip -6" };
+    for family in Family::ALL.into_iter().filter(|family| is_used(*family)) {
         for (device, table) in DEVICES.into_iter().zip(TABLES) {
             let leads = |(of, by): &(Family, Option<String>)| {
                 *of == family && by.as_deref() == Some(device)
             };
             if !netlink.table(table).iter().any(leads) {
+                let command = command(family);
                 let message = format!("has no {command} route by {device}");
                 let mend = format!("{command} route add default dev {device} table {table}");
                 let about = format!("routing table {table}");
                 findings.push(Finding::error(about, message, Some(mend)));
             }
         }
-        for interface in interfaces(gateway) {
-            let table = TABLES[usize::from(*interface == gateway.wan)];
-            let priority = PRIORITY;
-            let rule = Rule { family, priority, interface: interface.clone(), table };
-            if !rules.contains(&rule) {
-                let message = format!("none sends what arrives by {interface} to the gateway");
-                let mend =
-                    format!("{command} rule add priority {PRIORITY} iif {interface} table {table}");
-                findings.push(Finding::error("rules", message, Some(mend)));
-            }
-        }
+    }
+    let (wanted, found) = (network::rules(gateway), netlink.rules());
+    let about = |rule: &Rule| {
+        let what = match rule.protocol.and_then(network::name) {
+            Some(name) => format!("{name} that"),
+            None => "whatever".to_owned(),
+        };
+        format!("{} rule sends {what} arrives by {}", command(rule.family), rule.interface)
+    };
+    for rule in wanted.iter().filter(|rule| is_used(rule.family) && !found.contains(rule)) {
+        let Rule { family, interface, protocol, table, .. } = rule;
+        let message = format!("no {} to the gateway", about(rule));
+        let (command, of) = (command(*family), condition(*protocol));
+        let mend =
+            format!("{command} rule add priority {PRIORITY} iif {interface}{of} table {table}");
+        findings.push(Finding::error("rules", message, Some(mend)));
+    }
+    for rule in found.iter().filter(|rule| network::is_ours(rule) && !wanted.contains(rule)) {
+        let message = format!("one more {} to the gateway", about(rule));
+        findings.push(Finding::advice("rules", message, Some("lasthopd upgrade".to_owned())));
     }
     if findings.is_empty() {
         let message = "those of the gateway are there";

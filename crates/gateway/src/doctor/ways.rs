@@ -1,8 +1,9 @@
-//! Where the kernel sends packets between the LAN and the hop, asked for a packet of each direction and family.
+//! Where the kernel sends TCP between the LAN and the hop, asked for a packet of each direction and family.
 
 use super::{Finding, Severity};
 use crate::network::DEVICES;
 use live::Netlink;
+use live::netlink::IpProtocol;
 use scenario::Gateway;
 use std::net::IpAddr;
 
@@ -53,21 +54,21 @@ fn pairs(users: &[IpAddr], outside: &[IpAddr]) -> impl Iterator<Item = (IpAddr, 
     })
 }
 
-/// Whether a packet that comes by one device from one address to another leaves by this device.
+/// Whether a packet of TCP that comes by one device from one address to another leaves by this device.
 fn look(
     netlink: &Netlink,
     (from, source, destination, by): (&str, IpAddr, IpAddr, &str),
     running: bool,
 ) -> Option<Finding> {
-    let goes = match netlink.forwarded_by(from, source, destination) {
+    let goes = match netlink.forwarded_by(from, source, destination, IpProtocol::Tcp) {
         Ok(device) if device == by => return None,
         Ok(device) => format!("leave by {device}, not by {by}"),
         Err(error) => format!("are dropped: {error}"),
     };
-    let message = format!("packets by {from} from {source} to {destination} {goes}");
+    let message = format!("TCP packets by {from} from {source} to {destination} {goes}");
     let ip = if source.is_ipv4() { "ip" } else { "ip -6" };
     let mend = format!(
-        "{ip} rule shows what comes first; {ip} route get {destination} from {source} iif {from} asks again"
+        "{ip} rule shows what comes first; {ip} route get {destination} from {source} iif {from} ipproto tcp asks again"
     );
     // Without the gateway, its rules are missing, too.
     let severity = if running { Severity::Error } else { Severity::Advice };

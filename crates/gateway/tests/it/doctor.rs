@@ -1,9 +1,10 @@
 //! What is found wrong, and that a gateway does not start on it.
 
 use crate::common::{CLEAN, Folder, GATEWAY, World, alone, configuration, exchange};
+use crate::datagrams::talk;
 use gateway::Daemon;
 use gateway::doctor::{Finding, Severity, examine};
-use live::netlink::{Family, Rule, set_sysctl};
+use live::netlink::{Family, IpProtocol, Rule, set_sysctl};
 use live::{Netlink, Offload, Tun};
 use scenario::IpVersion;
 use std::net::{TcpListener, UdpSocket};
@@ -54,8 +55,8 @@ fn what_a_running_gateway_has_lost_is_found_with_the_command_that_brings_it_back
             assert!(world.at(GATEWAY, || command.status()).unwrap().success());
         };
         for loss in [
-            "ip rule del priority 100 iif link0",
-            "ip -6 rule del priority 100 iif link1",
+            "ip rule del priority 100 iif link0 ipproto tcp",
+            "ip -6 rule del priority 100 iif link1 ipproto ipv6-icmp",
             "ip route flush table 201",
             "ip -6 route flush table 202",
         ] {
@@ -66,6 +67,15 @@ fn what_a_running_gateway_has_lost_is_found_with_the_command_that_brings_it_back
             run(finding.mend.as_ref().unwrap());
             assert_eq!(found(&world, "", true), []);
         }
+        // All packets, as gateways of before have directed them.
+        run("ip rule add priority 100 iif link0 table 201");
+        let findings = found(&world, "", true);
+        let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+        assert_eq!(finding.severity, Severity::Advice);
+        assert_eq!(
+            finding.message,
+            "one more ip rule sends whatever arrives by link0 to the gateway"
+        );
         daemon.stop();
     });
 }
@@ -122,6 +132,7 @@ fn no_reverse_path_filter_stops_connections_over_the_hop() {
             assert!(advised.eq(strict), "{findings:?}");
             let daemon = world.gateway("");
             exchange(&world, IpVersion::V4, [100_000, 100_000]);
+            talk(&world, IpVersion::V4);
             assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
             daemon.stop();
         }
@@ -151,6 +162,7 @@ fn rules_routes_devices_and_ports_of_somebody_else_are_found() {
             family: Family::V6,
             priority,
             interface: "link0".to_owned(),
+            protocol: None,
             table,
         };
         let netlink = world.at(GATEWAY, || Netlink::open().unwrap());
@@ -160,8 +172,12 @@ fn rules_routes_devices_and_ports_of_somebody_else_are_found() {
             refused(&world, "", "rules", &mend);
             netlink.remove_rule(&other).unwrap();
         }
-        // One that a gateway has left behind, and one that comes later.
-        for harmless in [rule(100, 201), rule(101, 77)] {
+        let of = |protocol| Rule { protocol: Some(protocol), ..rule(50, 254) };
+        netlink.add_rule(&of(IpProtocol::Tcp)).unwrap();
+        refused(&world, "", "rules", "ip -6 rule del priority 50 iif link0 ipproto tcp");
+        netlink.remove_rule(&of(IpProtocol::Tcp)).unwrap();
+        // One that a gateway has left behind, one that comes later, and one for what a gateway does not get.
+        for harmless in [rule(100, 201), rule(101, 77), of(IpProtocol::Udp)] {
             netlink.add_rule(&harmless).unwrap();
             assert_eq!(found(&world, "", false), []);
             netlink.remove_rule(&harmless).unwrap();
@@ -207,7 +223,7 @@ fn a_rule_that_leads_packets_past_the_gateway_is_found_by_their_way() {
             assert_eq!(way.severity, Severity::Error);
             let says = |text| way.message.contains(text);
             assert!(
-                says("packets by link0 from ") && says(" leave by link1, not by lh-lan"),
+                says("TCP packets by link0 from ") && says(" leave by link1, not by lh-lan"),
                 "{way}"
             );
             let asks = way.mend.as_ref().unwrap().split("; ").nth(1).unwrap();

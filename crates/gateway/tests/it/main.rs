@@ -8,6 +8,7 @@ mod clients;
 mod common;
 mod configuration;
 mod control;
+mod datagrams;
 mod doctor;
 mod firewall;
 mod install;

@@ -3,9 +3,9 @@
 use crate::common::{GATEWAY, World, alone, content, exchange};
 use live::Netlink;
 use live::inline::Side;
+use live::netlink::Rule;
 use scenario::IpVersion;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
@@ -30,38 +30,13 @@ fn connections_are_split_and_whole_in_both_directions() {
 }
 
 #[test]
-fn what_is_no_tcp_passes_in_both_directions() {
-    alone(|| {
-        let Some(world) = World::new(CLEAN, "udp") else { return };
-        let daemon = world.gateway("");
-        let (_, address) = world.listen(IpVersion::V6);
-        let server = world.at(crate::common::SERVER, || UdpSocket::bind(address).unwrap());
-        let user = world.at(crate::common::USER, || UdpSocket::bind("[::]:0").unwrap());
-        for socket in [&server, &user] {
-            socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        }
-        let mut buffer = [0; 2000];
-        for n in 0..50 {
-            user.send_to(&content(n, 1000), address).unwrap();
-            let (len, from) = server.recv_from(&mut buffer).unwrap();
-            assert!(buffer[..len] == content(n, 1000));
-            server.send_to(&content(n + 100, 900), from).unwrap();
-            let (len, _) = user.recv_from(&mut buffer).unwrap();
-            assert!(buffer[..len] == content(n + 100, 900));
-        }
-        assert!(daemon.counts().unwrap().passed >= 100);
-        daemon.stop();
-    });
-}
-
-#[test]
 fn when_it_has_ended_packets_pass_and_nothing_is_left_behind() {
     alone(|| {
         let Some(world) = World::new(CLEAN, "ended") else { return };
         let rules = || world.at(GATEWAY, || Netlink::open().unwrap().rules());
         let before = rules();
         let daemon = world.gateway("");
-        assert_eq!(rules().len(), before.len() + 4);
+        assert_eq!(rules().len(), before.len() + 8);
         exchange(&world, IpVersion::V4, [1000, 1000]);
         daemon.stop();
         assert_eq!(rules(), before);
@@ -81,10 +56,16 @@ fn a_gateway_starts_again_after_one_that_has_left_its_rules() {
         world.at(GATEWAY, || {
             let netlink = Netlink::open().unwrap();
             rules.iter().for_each(|rule| netlink.add_rule(rule).unwrap());
+            // Of another version, and for another interface.
+            netlink.add_rule(&Rule { protocol: None, ..rules[0].clone() }).unwrap();
+            netlink.add_rule(&Rule { interface: "lan9".to_owned(), ..rules[0].clone() }).unwrap();
         });
         // Packets pass.
         exchange(&world, IpVersion::V6, [100_000, 100_000]);
         let daemon = world.gateway("");
+        let found = world.at(GATEWAY, || Netlink::open().unwrap().rules());
+        assert_eq!(found.len(), rules.len());
+        assert!(rules.iter().all(|rule| found.contains(rule)), "{found:?}");
         exchange(&world, IpVersion::V6, [100_000, 100_000]);
         assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
         daemon.stop();

@@ -4,6 +4,7 @@ use crate::common::{CLEAN, GATEWAY, USER, World, alone, content, exchange};
 use crate::process::Running;
 use gateway::{How, Record, Status};
 use live::Netlink;
+use live::netlink::Rule;
 use scenario::IpVersion;
 use socket2::{Domain, Socket, Type};
 use std::fs;
@@ -60,6 +61,13 @@ fn an_upgrade_goes_on_with_every_connection_and_tells_no_end() {
                 .collect();
             for _ in 0..3 {
                 thread::sleep(Duration::from_millis(200));
+                let netlink = world.at(GATEWAY, || Netlink::open().unwrap());
+                let rules = netlink.rules();
+                // Those of a version that got all packets.
+                for rule in &rules {
+                    netlink.add_rule(&Rule { protocol: None, ..rule.clone() }).unwrap();
+                    netlink.remove_rule(rule).unwrap();
+                }
                 let before = status(&running);
                 let upgraded = running.call(&world, &["upgrade"]);
                 let text = String::from_utf8_lossy(&upgraded.stderr);
@@ -69,6 +77,8 @@ fn an_upgrade_goes_on_with_every_connection_and_tells_no_end() {
                     fs::read_to_string(running.path("log")).unwrap()
                 );
                 running.told("READY=1");
+                let found = netlink.rules();
+                assert!(found.len() == 8 && rules.iter().all(|rule| found.contains(rule)));
                 let after = status(&running);
                 assert_eq!(after.pid, before.pid);
                 // Some may have ended meanwhile.
@@ -187,7 +197,7 @@ fn after_a_kill_packets_pass_at_once_and_the_next_process_resets_what_was_carrie
             exchange(&world, IpVersion::V4, [100_000, 100_000]);
             let state = status(&running);
             assert_eq!(state.counters["split connections"], 1);
-            assert_eq!(world.at(GATEWAY, || Netlink::open().unwrap().rules()).len(), 4);
+            assert_eq!(world.at(GATEWAY, || Netlink::open().unwrap().rules()).len(), 8);
             // A gateway that ends in order leaves nothing to be reset.
             let alive = open(&world, IpVersion::V4);
             rustix::process::kill_process(

@@ -7,7 +7,7 @@ use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteType,
 };
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The way to a destination.
@@ -78,7 +78,7 @@ impl Netlink {
         })
     }
 
-    /// The device by which a packet leaves that is forwarded: one that has come by an interface.
+    /// The device by which a packet of a protocol leaves that is forwarded: one that has come by an interface.
     ///
     /// # Errors
     /// If the kernel drops it.
@@ -87,8 +87,9 @@ impl Netlink {
         interface: &str,
         source: IpAddr,
         destination: IpAddr,
+        protocol: IpProtocol,
     ) -> Result<String, Error> {
-        let from = (self.index(interface)?, source);
+        let from = (self.index(interface)?, source, protocol);
         Ok(self.device_of(&self.lookup(destination, Some(from))?).unwrap_or_default())
     }
 
@@ -127,22 +128,23 @@ impl Netlink {
         })
     }
 
-    /// The route to a destination; for a packet that has come by an interface with this index from a source, if
-    /// so.
+    /// The route to a destination; for a packet that has come by an interface with this index from a source, of a
+    /// protocol, if so.
     fn lookup(
         &self,
         destination: IpAddr,
-        from: Option<(u32, IpAddr)>,
+        from: Option<(u32, IpAddr, IpProtocol)>,
     ) -> Result<RouteMessage, Error> {
         let len = if destination.is_ipv4() { 32 } else { 128 };
         let mut message = RouteMessage::default();
         message.header.address_family = family(destination);
         message.header.destination_prefix_length = len;
         message.attributes.push(RouteAttribute::Destination(destination.into()));
-        if let Some((interface, source)) = from {
+        if let Some((interface, source, protocol)) = from {
             message.header.source_prefix_length = len;
             message.attributes.push(RouteAttribute::Source(source.into()));
             message.attributes.push(RouteAttribute::Iif(interface));
+            message.attributes.push(RouteAttribute::IpProto(protocol.into()));
         }
         let action = || format!("looking up the route to {destination}");
         let found = self.requests.get(RouteNetlinkMessage::GetRoute(message)).doing(action)?;

@@ -8,7 +8,7 @@ use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use std::io::ErrorKind;
 
 /// A version of IP.
@@ -32,7 +32,7 @@ impl Family {
     }
 }
 
-/// Packets that arrive by a device are routed by a table.
+/// Packets of a protocol that arrive by a device are routed by a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Of these packets.
@@ -41,6 +41,9 @@ pub struct Rule {
     pub priority: u32,
     /// The device.
     pub interface: String,
+    /// The protocol over IP; `None` for all. The kernel (4.17 or newer; older ones ignore it) looks for it after the
+    /// IPv6 extension headers for hops, destinations and routing.
+    pub protocol: Option<IpProtocol>,
     /// The table. If it has no route, the next rule decides.
     pub table: u32,
 }
@@ -55,21 +58,26 @@ impl Rule {
             RuleAttribute::Iifname(self.interface.clone()),
             RuleAttribute::Table(self.table),
         ];
+        message.attributes.extend(self.protocol.map(RuleAttribute::IpProtocol));
         message
     }
 
     /// `None` if a message is of another kind of rule.
     fn of(family: Family, message: &RuleMessage) -> Option<Rule> {
-        let mut rule = Rule { family, priority: 0, interface: String::new(), table: 0 };
+        let mut rule =
+            Rule { family, priority: 0, interface: String::new(), protocol: None, table: 0 };
         for attribute in &message.attributes {
             match attribute {
                 RuleAttribute::Priority(priority) => rule.priority = *priority,
                 RuleAttribute::Iifname(interface) => rule.interface.clone_from(interface),
+                RuleAttribute::IpProtocol(protocol) => rule.protocol = Some(*protocol),
                 RuleAttribute::Table(table) => rule.table = *table,
                 RuleAttribute::Oifname(_)
                 | RuleAttribute::FwMark(_)
                 | RuleAttribute::Source(_)
-                | RuleAttribute::Destination(_) => return None,
+                | RuleAttribute::Destination(_)
+                | RuleAttribute::SourcePortRange(_)
+                | RuleAttribute::DestinationPortRange(_) => return None,
                 _ => {}
             }
         }
@@ -87,6 +95,8 @@ pub struct AnyRule {
     pub priority: u32,
     /// The device by which they arrive; `None` for any.
     pub interface: Option<String>,
+    /// Their protocol over IP; `None` for any.
+    pub protocol: Option<IpProtocol>,
     /// The table that routes them, if one does.
     pub table: Option<u32>,
 }
@@ -101,12 +111,14 @@ impl Netlink {
                 family,
                 priority: 0,
                 interface: None,
+                protocol: None,
                 table: is_table.then_some(message.header.table.into()),
             };
             for attribute in &message.attributes {
                 match attribute {
                     RuleAttribute::Priority(priority) => rule.priority = *priority,
                     RuleAttribute::Iifname(interface) => rule.interface = Some(interface.clone()),
+                    RuleAttribute::IpProtocol(protocol) => rule.protocol = Some(*protocol),
                     RuleAttribute::Table(table) => rule.table = is_table.then_some(*table),
                     _ => {}
                 }
@@ -162,7 +174,8 @@ impl Netlink {
         done.doing(|| format!("routing what arrives by {} by table {}", rule.interface, rule.table))
     }
 
-    /// Removes a rule.
+    /// Removes a rule. The kernel takes the first that has all that is said: where `protocol` is `None`, it may be one
+    /// with a protocol.
     ///
     /// # Errors
     /// If there is none.

@@ -58,6 +58,8 @@ table netdev hop {{
     }}
 }}
 """
+#: Addresses from which the connections come.
+USERS = 16
 #: Seconds after its start until a gateway splits connections.
 CONNECTED = 2.0
 #: Seconds that ends may take after the last connection has begun.
@@ -240,6 +242,9 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
     ):
         call(names["user"], "sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 61999")
         call_nft(names["user"], VANISHED)
+        users = [f"10.66.3.{number}" for number in range(2, 2 + USERS)]
+        for user_address in users[1:]:
+            call(names["user"], "ip", "addr", "add", f"{user_address}/24", "dev", "end")
         crowd = ["python3", field_path.HERE / "crowd.py"]
         address = field_machine.SERVER
 
@@ -258,11 +263,12 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
             return process
 
         server = begin("server", "serve", address, field_path.PORT)
-        user = begin("user", "drive", address, field_path.PORT, connections, seconds, seed)
+        words = [address, field_path.PORT, connections, seconds, seed, *users]
+        user = begin("user", "drive", *words)
         happened: dict[str, int] = dict.fromkeys(EVENTS, 0)
         away: list[tuple[float, float]] = []
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, draw.uniform(*BETWEEN)))
             what = draw.choices(list(EVENTS), list(EVENTS.values()))[0]
             gateway = draw.choice(found)
@@ -273,10 +279,10 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
             if what in ("restart", "kill"):
                 away.append((began, time.monotonic() + CONNECTED))
             happened[what] += 1
-            record.say(f"{mode}: {what} at {gateway.name}, {end - time.monotonic():.0f} s left")
+            record.say(f"{mode}: {what} at {gateway.name}, {until - time.monotonic():.0f} s left")
         results = {"user": end_of(user)}
-        # Those of the server's ends whose peer has vanished are told by the gateway, or by their kernel if they began
-        # while there was none.
+        # Those of the server's ends whose peer has vanished are told by the gateway, or by their
+        # kernel if they began while there was none.
         time.sleep(150)
         server.terminate()
         results["server"] = end_of(server)
@@ -284,10 +290,12 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
         carried = [
             began
             for began in results["server"]["unheard"]
-            if not any(start <= began <= end for start, end in away)
+            if not any(start <= began <= back for start, back in away)
         ]
         if carried:
-            problems.append(f"{len(carried)} ends whose peers had vanished were not told")
+            begun = ", ".join(f"{until - began:.1f}" for began in carried[:20])
+            told = f"{len(carried)} ends whose peers had vanished were not told; they began with"
+            problems.append(f"{told} {begun} s left")
         pauses = sorted(pause for one in found for pause in one.pauses)
         return {
             "mode": mode,

@@ -1,7 +1,8 @@
 """Many connections that behave well and badly: `crowd.py serve` and `crowd.py drive`.
 
-The two ends are `crowd.py serve ADDRESS PORT` and `crowd.py drive ADDRESS PORT COUNT SECONDS SEED`.
-The client keeps COUNT connections open for so many SECONDS, and then waits until all are over. Each
+The two ends are `crowd.py serve ADDRESS PORT` and `crowd.py drive ADDRESS PORT COUNT SECONDS SEED
+FROM...`. The client keeps COUNT connections open from these addresses for so many SECONDS, and then
+waits until all are over. Each
 connection is told in its first bytes what it is to do: to send so many bytes each way within some
 time, to read slowly, to close one direction early, to reset, or to vanish without a word. Both ends
 compare every byte with what it should be. When the client gets SIGTERM, or all is over, it prints
@@ -26,7 +27,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 #: The number of a connection, bytes up and down, milliseconds that they take, what it does.
@@ -188,20 +189,22 @@ def plan(random: random.Random, number: int) -> Plan:
     return Plan(number, up, down, random.randrange(1000, 50_000), kind)
 
 
-async def drive(address: str, port: int, count: int, seconds: float, seed: int) -> None:
+async def drive(
+    address: str, port: int, count: int, seconds: float, seed: int, users: Sequence[str]
+) -> None:
     """Keeps connections open."""
     outcomes = Outcomes()
     draw = random.Random(seed)
-    ports = iter(range(FIRST_PORT, LAST_PORT))
+    vanishing = ((user, port) for port in range(FIRST_PORT, LAST_PORT) for user in users)
 
     async def one(plan: Plan) -> None:
         with outcomes.of(plan):
-            local = next(ports, None) if plan.kind == VANISH else None
-            source = ("0.0.0.0", local) if local else None
+            ends = next(vanishing, None) if plan.kind == VANISH else None
+            source = ends or (users[plan.number % len(users)], 0)
             opening = asyncio.open_connection(address, port, local_addr=source)
             reader, writer = await asyncio.wait_for(opening, PATIENCE)
             try:
-                await use(plan, reader, writer, local is not None)
+                await use(plan, reader, writer, ends is not None)
             finally:
                 writer.close()
 
@@ -257,8 +260,8 @@ def main() -> None:
     if what == "serve":
         asyncio.run(serve(address, int(port)))
     else:
-        count, seconds, seed = more
-        asyncio.run(drive(address, int(port), int(count), float(seconds), int(seed)))
+        count, seconds, seed, *users = more
+        asyncio.run(drive(address, int(port), int(count), float(seconds), int(seed), users))
 
 
 if __name__ == "__main__":

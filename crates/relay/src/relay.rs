@@ -241,6 +241,10 @@ impl Relay {
         let half = &mut self.halves[side as usize];
         half.is_ended |= events.intersects(Events::PEER_CLOSED | Events::PEER_CLOSING);
         half.is_over |= events.contains(Events::CLOSED);
+        if events.contains(Events::TIMED_OUT) {
+            // Perhaps its peer is not gone: what it sends was lost.
+            near.abort();
+        }
         let Some(far) = far else { return };
         let failed = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
         // A passive open that is reset fails silently (RFC 9293 §3.10.7.4).

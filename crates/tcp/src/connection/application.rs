@@ -160,11 +160,16 @@ impl Connection {
     }
 
     /// Aborts the connection, whatever is outstanding or unread, with a reset (RFC 9293 §3.10.5).
+    ///
+    /// In CLOSING and LAST-ACK the RFC sends none; but the peer, which has closed, would wait for ever for what it has
+    /// not got. Neither is one sent after [`Events::TIMED_OUT`], as the peer may be gone; this sends it.
     pub fn abort(&mut self) {
-        let resets = !matches!(
-            self.state,
-            State::SynSent | State::Closing | State::LastAck | State::TimeWait | State::Closed
-        );
+        let resets = match self.state {
+            State::SynSent | State::TimeWait => false,
+            // It was open before.
+            State::Closed => self.sender.has_timed_out() && self.sender.una() > 0,
+            _ => true,
+        };
         if self.state != State::Closed {
             self.enter_closed(Events::CLOSED);
         }

@@ -97,6 +97,9 @@ fn the_user_timeout_ends_what_is_not_acknowledged_in_time() {
     t.silent();
     assert_eq!(t.connection.take_events(), Events::TIMED_OUT | Events::CLOSED);
     assert_eq!(t.connection.poll_timeout(), Time::NEVER);
+    // The peer, if it is there, learns it from an abort.
+    t.abort();
+    t.recv([ack(1).seq(at(3)).rst()]);
 }
 
 #[test]
@@ -122,6 +125,8 @@ fn the_user_timeout_ends_an_open_without_an_answer() {
     }
     t.time(5000);
     assert_eq!(t.connection.take_events(), Events::TIMED_OUT | Events::CLOSED);
+    t.abort();
+    t.silent();
 }
 
 /// Both sides have closed, this one first, at 300 ms.

@@ -1,6 +1,6 @@
 //! Links of the testbed: corruption, its notices, and paths over several hops.
 
-use crate::common::{NOISY_HOP, at_once, complete, run, scenario, with};
+use crate::common::{NOISY_HOP, WINDOW, at_once, complete, run, scenario, with};
 use std::sync::atomic::AtomicBool;
 
 const STACK: &str = "stack   = \"lasthop\"";
@@ -28,10 +28,9 @@ fn flipped_bits_are_noticed_by_checksums_and_repaired() {
 #[test]
 fn the_node_where_a_packet_arrives_corrupted_notifies_its_source() {
     at_once([4, 6], |ip| {
-        // A window of 83 packets: more than the path carries in a round trip, less than its queue holds.
         let text = format!(
             "{NOISY_HOP}[[flows]]\nfrom = \"server\"\nto = \"mobile\"\nip = {ip}\ntraffic = {{ size = \
-             \"3 MB\" }}\ntcp = {{ eten = \"backward\", recovery = \"sack\", receive_window = \"120 kB\" }}\n"
+             \"3 MB\" }}\ntcp = {{ eten = \"backward\", recovery = \"sack\", {WINDOW} }}\n"
         );
         let Some(outcome) = run(&text) else { return };
         let row = &outcome.run.rows[0];

@@ -36,11 +36,12 @@ pictures: setup ## Draw README's picture anew
 	$(BIN)/lasthop demo --output docs/images/demo.png
 
 # Programs in examples/, which no test runs, are compiled by `make lint`. Random tests draw the same
-# cases every time, so that a commit passes everywhere or nowhere; `make soak` draws others.
+# cases every time, so that a commit passes everywhere or nowhere; `make soak` draws others. More tests
+# at a time than there are processors: those of real packets mostly wait.
 .PHONY: test
 test: ## Run all tests
 	@scripts/setup.sh dev
-	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --lib --bins --tests $(CARGO_FLAGS)
+	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=6 $(CARGO) test --workspace --lib --bins --tests $(CARGO_FLAGS)
 	$(CARGO) test --workspace --doc --quiet $(CARGO_FLAGS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 

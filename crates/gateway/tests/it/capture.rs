@@ -1,6 +1,6 @@
 //! The packets of a user in a file.
 
-use crate::common::{CLEAN, Folder, GATEWAY, USER, World, alone, configuration, exchange};
+use crate::common::{CLEAN, Folder, GATEWAY, USER, World, beside, configuration, exchange};
 use gateway::Service;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -74,7 +74,7 @@ fn read(path: &Path) -> (Vec<String>, Vec<Captured>) {
 
 #[test]
 fn a_capture_has_the_packets_of_one_user_on_both_sides_until_it_is_interrupted() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "capture") else { return };
         let folder = Folder::new("capture");
         let (service, socket) = start(&world, &folder);
@@ -128,7 +128,7 @@ fn a_capture_has_the_packets_of_one_user_on_both_sides_until_it_is_interrupted()
 
 #[test]
 fn a_capture_ends_after_its_time_when_another_begins_and_with_the_gateway() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "captures") else { return };
         let folder = Folder::new("captures");
         let (service, socket) = start(&world, &folder);
@@ -156,7 +156,7 @@ fn a_capture_ends_after_its_time_when_another_begins_and_with_the_gateway() {
 
 #[test]
 fn packets_do_not_wait_for_a_capture_that_is_not_read() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "captured") else { return };
         let folder = Folder::new("captured");
         let (service, socket) = start(&world, &folder);

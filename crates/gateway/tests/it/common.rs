@@ -1,12 +1,13 @@
 //! A user, a gateway and a server, with programs at both ends.
 
 use gateway::Daemon;
+use live::Netlink;
 use scenario::{Experiment, Gateway, IpVersion, Scenario, Source, Style};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use testbed::{Emulation, Error};
@@ -104,7 +105,11 @@ impl World {
     /// Starts a gateway with these interfaces and keys at a node.
     pub(crate) fn gateway_at(&self, node: usize, interfaces: &str, keys: &str) -> Daemon {
         let gateway = configuration_at(interfaces, keys);
-        self.at(node, || Daemon::start(&gateway)).unwrap_or_else(|error| panic!("{error}"))
+        let start = || {
+            wait_for_devices_to_go();
+            Daemon::start(&gateway)
+        };
+        self.at(node, start).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The address of a node.
@@ -134,6 +139,20 @@ impl World {
     }
 }
 
+/// Waits until the devices of a gateway that has ended are gone from the calling thread's namespace. A program that
+/// another test starts at this moment has copies of their descriptors, until it is executed.
+pub(crate) fn wait_for_devices_to_go() {
+    let netlink = Netlink::open().unwrap();
+    let is_there = |name: &&str| netlink.index(name).is_ok();
+    for _ in 0..500 {
+        if !["lh-lan", "lh-wan"].iter().any(is_there) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("devices of a gateway are left");
+}
+
 /// The configuration of the gateway with these keys besides its interfaces.
 pub(crate) fn configuration(keys: &str) -> Gateway {
     configuration_at(INTERFACES, keys)
@@ -151,7 +170,10 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(label: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("lasthopd-{}-{label}", std::process::id()));
+        static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lasthopd-{}-{number}-{label}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
         Folder(path)
     }
@@ -163,10 +185,63 @@ impl Drop for Folder {
     }
 }
 
-/// One after the other: each has threads that need to be in time.
+/// How many tests run at the same time: their threads need to be in time, but mostly wait for the packets of slow
+/// links.
+const PLACES: usize = 4;
+
+/// The places that are taken.
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static FREED: Condvar = Condvar::new();
+
+/// Places that are given back with this.
+struct Places(usize);
+
+impl Places {
+    /// Waits for so many places.
+    fn take(count: usize) -> Places {
+        // Who waits for many of them is not passed by those who need few.
+        static TURN: Mutex<()> = Mutex::new(());
+        without_signals_of_children();
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |taken: &mut usize| *taken + count > PLACES;
+        *FREED.wait_while(taken, full).unwrap_or_else(PoisonError::into_inner) += count;
+        Places(count)
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+        FREED.notify_all();
+    }
+}
+
+/// Keeps the signal that a child has ended from this thread, and from those that it starts: while a thread starts a
+/// program, the kernel gives the signal to another thread, whose call with a timeout is interrupted.
+fn without_signals_of_children() {
+    #[expect(
+        unsafe_code,
+        reason = "rustix has no pthread_sigmask; a mask of signals is plain data"
+    )]
+    unsafe {
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut signals);
+        libc::sigaddset(&mut signals, libc::SIGCHLD);
+        assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()), 0);
+    }
+}
+
+/// At the same time as a few others. What a test needs of the machine is in namespaces of its own, and in files of its
+/// label.
+pub(crate) fn beside<T>(f: impl FnOnce() -> T) -> T {
+    let _place = Places::take(1);
+    f()
+}
+
+/// While no other test runs: it measures times, or keeps the processors busy.
 pub(crate) fn alone<T>(f: impl FnOnce() -> T) -> T {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _places = Places::take(PLACES);
     f()
 }
 

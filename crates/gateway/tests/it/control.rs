@@ -1,6 +1,6 @@
 //! The control socket.
 
-use crate::common::{CLEAN, Folder, GATEWAY, World, alone, configuration, exchange};
+use crate::common::{CLEAN, Folder, GATEWAY, World, beside, configuration, exchange};
 use gateway::Service;
 use scenario::IpVersion;
 use std::io::{Read as _, Write as _};
@@ -29,7 +29,7 @@ fn ask(path: &Path, request: &[u8]) -> String {
 
 #[test]
 fn the_state_is_told_to_the_owner_and_the_socket_goes_with_the_gateway() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "status") else { return };
         let folder = Folder::new("status");
         let path = folder.0.join("below/lasthopd.sock");
@@ -58,7 +58,7 @@ fn the_state_is_told_to_the_owner_and_the_socket_goes_with_the_gateway() {
 
 #[test]
 fn requests_that_are_none_are_refused() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "refuse") else { return };
         let folder = Folder::new("refuse");
         let path = folder.0.join("socket");
@@ -84,7 +84,7 @@ fn requests_that_are_none_are_refused() {
 
 #[test]
 fn who_stalls_holds_up_nobody_else_and_not_for_long() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "stall") else { return };
         let folder = Folder::new("stall");
         let path = folder.0.join("socket");
@@ -122,7 +122,7 @@ fn who_stalls_holds_up_nobody_else_and_not_for_long() {
 
 #[test]
 fn a_socket_that_was_left_is_replaced_and_one_that_answers_is_not() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "left") else { return };
         let folder = Folder::new("left");
         let path = folder.0.join("socket");

@@ -1,6 +1,6 @@
 //! What does not go to the gateway, and the messages of ICMP, which do.
 
-use crate::common::{CLEAN, FAR, GATEWAY, SERVER, USER, World, alone, content, exchange};
+use crate::common::{CLEAN, FAR, GATEWAY, SERVER, USER, World, alone, beside, content, exchange};
 use gateway::Daemon;
 use live::inline::Side;
 use live::{Netlink, Offload, Tun};
@@ -91,7 +91,7 @@ fn datagrams_pass_whole_in_both_directions_and_not_through_the_gateway() {
 
 #[test]
 fn a_path_with_a_smaller_mtu_behind_the_gateway_is_told_to_it() {
-    alone(|| {
+    beside(|| {
         for keys in ["", "mode = \"split\""] {
             let Some(world) = World::pair(CLEAN, "too-big") else { return };
             let mut shrink = Command::new("ip");
@@ -147,7 +147,7 @@ const DESTINATION: u8 = 60;
 
 #[test]
 fn segments_behind_extension_headers_of_ipv6_go_to_the_gateway_and_only_these() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "extended") else { return };
         let tun = world.at(GATEWAY, || {
             let tun = Tun::open("lan9", Offload::None, 1500).unwrap();

@@ -1,6 +1,6 @@
 //! Metrics for Prometheus.
 
-use crate::common::{CLEAN, GATEWAY, World, alone, configuration, exchange};
+use crate::common::{CLEAN, GATEWAY, World, beside, configuration, exchange};
 use gateway::Service;
 use scenario::IpVersion;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn parse(text: &str) -> (BTreeMap<String, f64>, BTreeMap<String, String>) {
 
 #[test]
 fn the_text_has_every_counter_with_its_type_and_unit() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "metrics") else { return };
         let service = start(&world);
         exchange(&world, IpVersion::V4, [100_000, 200_000]);
@@ -87,7 +87,7 @@ fn the_text_has_every_counter_with_its_type_and_unit() {
 
 #[test]
 fn garbage_is_refused_and_slow_clients_hold_up_nobody() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "garbage") else { return };
         let service = start(&world);
         // Fewer than are served at a time, by so many that one that is just ending does not count.

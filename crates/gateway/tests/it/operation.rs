@@ -1,8 +1,10 @@
 //! What an operator does with a gateway that runs.
 
-use crate::common::{CLEAN, Folder, GATEWAY, INTERFACES, World, alone, configuration, exchange};
+use crate::common::{
+    CLEAN, Folder, GATEWAY, INTERFACES, World, beside, configuration, exchange,
+    wait_for_devices_to_go,
+};
 use gateway::{Connection, How, Record, Service, State};
-use live::Netlink;
 use scenario::IpVersion;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -30,6 +32,7 @@ impl Operated {
         let socket = folder.0.join("socket");
         let service = world.at(GATEWAY, || {
             live::Netlink::open().unwrap().set_up("lo").unwrap();
+            wait_for_devices_to_go();
             Service::start(&gateway, Some(&config), Some(&socket))
         });
         let service = service.unwrap_or_else(|error| panic!("{error}"));
@@ -81,7 +84,7 @@ pub(crate) fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
 
 #[test]
 fn the_connections_that_are_carried_are_listed_with_what_their_ends_have_sent_and_got() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "list") else { return };
         for keys in ["", "rate = \"50 Mbit/s\""] {
             let operated = Operated::start(&world, "list", keys);
@@ -106,7 +109,7 @@ fn the_connections_that_are_carried_are_listed_with_what_their_ends_have_sent_an
 
 #[test]
 fn a_gateway_that_drains_splits_no_more_connections_and_keeps_those_it_has() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "drain") else { return };
         let operated = Operated::start(&world, "drain", "");
         let [mut user, mut server] = talk(&world, 1000, 1000);
@@ -128,7 +131,7 @@ fn a_gateway_that_drains_splits_no_more_connections_and_keeps_those_it_has() {
 
 #[test]
 fn a_configuration_that_is_read_again_changes_what_can_change_while_connections_go_on() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "reload") else { return };
         let operated = Operated::start(&world, "reload", "rate = \"50 Mbit/s\"");
         let [mut user, mut server] = talk(&world, 1000, 1000);
@@ -155,7 +158,7 @@ fn a_configuration_that_is_read_again_changes_what_can_change_while_connections_
 
 #[test]
 fn a_configuration_that_cannot_be_taken_over_is_refused_with_the_reason_and_nothing_changes() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "refused") else { return };
         let operated = Operated::start(&world, "refused", "rate = \"50 Mbit/s\"");
         let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -188,7 +191,7 @@ fn a_configuration_that_cannot_be_taken_over_is_refused_with_the_reason_and_noth
 
 #[test]
 fn each_connection_that_ends_leaves_a_record_and_the_file_is_opened_again() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "records") else { return };
         let operated = Operated::start(&world, "records", "records = \"FOLDER/records\"");
         let file = operated.folder.0.join("records");
@@ -227,10 +230,10 @@ fn each_connection_that_ends_leaves_a_record_and_the_file_is_opened_again() {
 
 #[test]
 fn a_gateway_that_is_dropped_leaves_nothing() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "dropped") else { return };
         drop(world.gateway(""));
-        assert!(world.at(GATEWAY, || Netlink::open().unwrap().index("lh-lan")).is_err());
+        world.at(GATEWAY, wait_for_devices_to_go);
         exchange(&world, IpVersion::V4, [1000, 1000]);
     });
 }

@@ -1,7 +1,7 @@
 //! Mode `pair`.
 
 use crate::common::{
-    CLEAN, FAR, Folder, GATEWAY, INTERFACES, World, alone, configuration, configuration_at,
+    CLEAN, FAR, Folder, GATEWAY, INTERFACES, World, beside, configuration, configuration_at,
     content, exchange,
 };
 use gateway::Daemon;
@@ -132,7 +132,7 @@ pub(crate) fn wait_for_association(world: &World, daemon: &Daemon) {
 
 #[test]
 fn connections_of_both_versions_of_ip_go_over_one_association_and_are_whole() {
-    alone(|| {
+    beside(|| {
         for hop_ip in [IpVersion::V4, IpVersion::V6] {
             let Some(world) = World::pair(LOSSY, "pair") else { return };
             let pair = Pair::new("both", "rate = \"10 Mbit/s\"");
@@ -172,7 +172,7 @@ fn open(world: &World) -> [TcpStream; 2] {
 
 #[test]
 fn where_the_address_of_a_gateway_changes_its_connections_go_on() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "moved") else { return };
         let pair = Pair::new("moved", "rate = \"50 Mbit/s\"");
         let near = pair.near(&world, IpVersion::V4);
@@ -214,7 +214,7 @@ fn where_the_address_of_a_gateway_changes_its_connections_go_on() {
 
 #[test]
 fn when_either_gateway_ends_the_ends_are_told_and_when_it_starts_again_connections_are_split() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "restart") else { return };
         let pair = Pair::new("restart", "rate = \"50 Mbit/s\"");
         let mut near = pair.near(&world, IpVersion::V4);
@@ -245,7 +245,7 @@ fn when_either_gateway_ends_the_ends_are_told_and_when_it_starts_again_connectio
 
 #[test]
 fn when_one_was_killed_and_starts_again_no_end_hangs_and_connections_are_split() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "killed") else { return };
         let pair = Pair::new("killed", "rate = \"50 Mbit/s\"");
         let folder = Folder::new("killed");
@@ -271,7 +271,7 @@ fn when_one_was_killed_and_starts_again_no_end_hangs_and_connections_are_split()
 
 #[test]
 fn a_client_who_waits_while_the_other_gateway_starts_again_is_not_refused() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "waiting") else { return };
         let pair = Pair::new("waiting", "rate = \"50 Mbit/s\"");
         let folder = Folder::new("waiting");
@@ -290,7 +290,7 @@ fn a_client_who_waits_while_the_other_gateway_starts_again_is_not_refused() {
 
 #[test]
 fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "pair-upgrade") else { return };
         let pair = Pair::new("upgrade", "rate = \"50 Mbit/s\"");
         let folders = ["near", "far"].map(|end| Folder::new(&format!("upgrade-{end}")));
@@ -365,7 +365,7 @@ fn an_upgrade_of_either_gateway_goes_on_with_every_connection() {
 
 #[test]
 fn whichever_was_killed_and_starts_again_with_its_files_no_end_hangs_and_no_byte_is_wrong() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "pair-files") else { return };
         let pair = Pair::new("files", "rate = \"50 Mbit/s\"");
         let folders = ["near", "far"].map(|end| Folder::new(&format!("files-{end}")));

@@ -1,6 +1,6 @@
 //! The longest packets of the hop between two gateways.
 
-use crate::common::{CLEAN, FAR, GATEWAY, World, alone, content, exchange};
+use crate::common::{CLEAN, FAR, GATEWAY, World, beside, content, exchange};
 use crate::pair::{Pair, wait_for_association};
 use gateway::Daemon;
 use live::Netlink;
@@ -45,7 +45,7 @@ fn wait_until(daemon: &Daemon, is_so: impl Fn(u64) -> bool) {
 
 #[test]
 fn it_is_that_of_the_interface_unless_the_path_has_a_shorter_one() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "longest") else { return };
         let pair = Pair::new("longest", "rate = \"50 Mbit/s\"");
         let near = pair.near(&world, IpVersion::V4);
@@ -70,7 +70,7 @@ fn it_is_that_of_the_interface_unless_the_path_has_a_shorter_one() {
 
 #[test]
 fn where_packets_that_were_not_too_long_become_so_all_bytes_arrive() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::pair(CLEAN, "narrower") else { return };
         let pair = Pair::new("narrower", "rate = \"50 Mbit/s\"");
         let near = pair.near(&world, IpVersion::V6);

@@ -1,6 +1,6 @@
 //! The program as a service.
 
-use crate::common::{CLEAN, Folder, GATEWAY, INTERFACES, World, alone, exchange};
+use crate::common::{CLEAN, Folder, GATEWAY, INTERFACES, World, beside, exchange};
 use live::Netlink;
 use rustix::process::{Pid, Signal, kill_process};
 use scenario::IpVersion;
@@ -115,7 +115,7 @@ impl Drop for Running {
 
 #[test]
 fn the_service_manager_hears_of_its_life_and_sigterm_ends_it() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "process") else { return };
         let running = Running::start(&world, "process");
         running.told("READY=1");
@@ -142,7 +142,7 @@ fn the_service_manager_hears_of_its_life_and_sigterm_ends_it() {
 
 #[test]
 fn sighup_reloads_and_the_commands_drain_and_show_connections() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "commands") else { return };
         let running = Running::start(&world, "commands");
         running.told("READY=1");
@@ -181,7 +181,7 @@ fn sighup_reloads_and_the_commands_drain_and_show_connections() {
 
 #[test]
 fn a_device_that_is_removed_ends_it_with_an_error() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "removed") else { return };
         let running = Running::start(&world, "removed");
         running.told("READY=1");

@@ -1,6 +1,6 @@
 //! What a configuration that is read again changes for new connections, and leaves for those that there are.
 
-use crate::common::{CLEAN, INTERFACES, USER, World, alone};
+use crate::common::{CLEAN, INTERFACES, USER, World, beside};
 use crate::operation::{Operated, TCP, pass, talk};
 use socket2::SockRef;
 use std::fs;
@@ -35,7 +35,7 @@ fn of(operated: &Operated, client: std::net::SocketAddr) -> u64 {
 
 #[test]
 fn another_cache_is_that_of_new_connections() {
-    alone(|| {
+    beside(|| {
         for mode in ["spoof", "split"] {
             let Some(world) = World::new(CLEAN, "reload-cache") else { return };
             let keys = |cache: &str| format!("mode = \"{mode}\"\ncache = \"{cache}\"");
@@ -77,7 +77,7 @@ fn closed(world: &World) -> ([TcpStream; 2], String) {
 
 #[test]
 fn another_teardown_is_that_of_new_connections() {
-    alone(|| {
+    beside(|| {
         for mode in ["spoof", "split"] {
             let Some(world) = World::new(CLEAN, "reload-end") else { return };
             let keys = |teardown: &str| {
@@ -112,7 +112,7 @@ fn another_teardown_is_that_of_new_connections() {
 
 #[test]
 fn other_settings_of_tcp_are_those_of_new_connections() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "reload-tcp") else { return };
         let operated = Operated::start(&world, "reload-tcp", "mode = \"split\"");
         let mss = |socket: &TcpStream| SockRef::from(socket).tcp_mss().unwrap();

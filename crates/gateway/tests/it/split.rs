@@ -1,6 +1,6 @@
 //! Mode `split`.
 
-use crate::common::{SERVER, USER, World, alone, exchange};
+use crate::common::{SERVER, USER, World, alone, beside, exchange};
 use live::Clock;
 use scenario::IpVersion;
 use std::io::{ErrorKind, Read as _};
@@ -78,7 +78,7 @@ fn clients_are_accepted_or_refused_as_the_server_does_it_where_it_is_asked_first
 
 #[test]
 fn servers_behind_the_gateway_are_reached_from_beyond_the_hop() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(LONG, "inward") else { return };
         let daemon = world.gateway(AT_ONCE);
         let user = SocketAddr::new(world.address(USER, IpVersion::V4), 0);

@@ -1,6 +1,6 @@
 //! Mode `spoof`.
 
-use crate::common::{GATEWAY, World, alone, content, exchange};
+use crate::common::{GATEWAY, World, beside, content, exchange, wait_for_devices_to_go};
 use live::Netlink;
 use live::inline::Side;
 use live::netlink::Rule;
@@ -17,7 +17,7 @@ const CLEAN: &str = "rate = \"50 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"500 packe
 
 #[test]
 fn connections_are_split_and_whole_in_both_directions() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(LOSSY, "split") else { return };
         let daemon = world.gateway("rate = \"20 Mbit/s\"");
         for ip in [IpVersion::V4, IpVersion::V6] {
@@ -31,7 +31,7 @@ fn connections_are_split_and_whole_in_both_directions() {
 
 #[test]
 fn when_it_has_ended_packets_pass_and_nothing_is_left_behind() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "ended") else { return };
         let rules = || world.at(GATEWAY, || Netlink::open().unwrap().rules());
         let before = rules();
@@ -40,14 +40,14 @@ fn when_it_has_ended_packets_pass_and_nothing_is_left_behind() {
         exchange(&world, IpVersion::V4, [1000, 1000]);
         daemon.stop();
         assert_eq!(rules(), before);
-        assert!(world.at(GATEWAY, || Netlink::open().unwrap().index("lh-lan")).is_err());
+        world.at(GATEWAY, wait_for_devices_to_go);
         exchange(&world, IpVersion::V4, [100_000, 100_000]);
     });
 }
 
 #[test]
 fn a_gateway_starts_again_after_one_that_has_left_its_rules() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "again") else { return };
         let daemon = world.gateway("");
         // As after SIGKILL: the devices are gone, the rules stay.
@@ -74,7 +74,7 @@ fn a_gateway_starts_again_after_one_that_has_left_its_rules() {
 
 #[test]
 fn a_slow_reader_holds_the_sender_back_once_the_cache_is_full() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "slow") else { return };
         let daemon = world.gateway("cache = \"100 kB\"\ntcp = { receive_window = \"64 KiB\" }");
         let (listener, address) = world.listen(IpVersion::V4);
@@ -100,7 +100,7 @@ fn a_slow_reader_holds_the_sender_back_once_the_cache_is_full() {
 
 #[test]
 fn both_ends_learn_that_it_ends() {
-    alone(|| {
+    beside(|| {
         for mode in ["mode = \"spoof\"", "mode = \"split\""] {
             let Some(world) = World::new(CLEAN, "told") else { return };
             let daemon = world.gateway(mode);

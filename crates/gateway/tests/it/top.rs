@@ -1,6 +1,6 @@
 //! `lasthopd top` at a terminal.
 
-use crate::common::{CLEAN, World, alone};
+use crate::common::{CLEAN, World, beside};
 use crate::operation::{Operated, talk};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{dup, read, write};
@@ -96,7 +96,7 @@ const SHOWS_CURSOR: &str = "\u{1b}[?25h";
 
 #[test]
 fn top_shows_users_and_connections_at_a_terminal_until_a_key_ends_it() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "top") else { return };
         let operated = Operated::start(&world, "top", "");
         let [user, server] = talk(&world, 3000, 50_000);

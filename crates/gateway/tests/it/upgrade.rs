@@ -1,6 +1,6 @@
 //! Connections whose gateway is replaced, or killed.
 
-use crate::common::{CLEAN, GATEWAY, USER, World, alone, content, exchange};
+use crate::common::{CLEAN, GATEWAY, USER, World, alone, beside, content, exchange};
 use crate::process::Running;
 use gateway::{How, Record, Status};
 use live::Netlink;
@@ -48,7 +48,7 @@ fn an_upgrade_goes_on_with_every_connection_and_tells_no_end() {
         "rate = \"50 Mbit/s\"\ncache = \"200 kB\"",
         "mode = \"split\"\nconnect = \"at-once\"\nteardown = \"end-to-end\"",
     ];
-    alone(|| {
+    beside(|| {
         for keys in keys {
             let Some(world) = World::new(CLEAN, "upgrade") else { return };
             let keys =
@@ -116,7 +116,7 @@ fn an_upgrade_goes_on_with_every_connection_and_tells_no_end() {
 
 #[test]
 fn an_upgrade_that_is_not_possible_changes_nothing() {
-    alone(|| {
+    beside(|| {
         let Some(world) = World::new(CLEAN, "upgrade-no") else { return };
         let running = Running::start(&world, "upgrade-no");
         running.told("READY=1");
@@ -156,7 +156,7 @@ fn open(world: &World, ip: IpVersion) -> [TcpStream; 2] {
 
 #[test]
 fn after_a_kill_packets_pass_at_once_and_the_next_process_resets_what_was_carried() {
-    alone(|| {
+    beside(|| {
         for keys in ["", "mode = \"split\""] {
             let Some(world) = World::new(CLEAN, "kill") else { return };
             let running = Running::with(&world, "kill", keys);

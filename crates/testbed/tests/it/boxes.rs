@@ -1,22 +1,14 @@
 //! Boxes on real packets: what the lab puts into nodes works in namespaces, too.
 
-use crate::common::{self, NOISY_HOP, at_once, complete, run};
+use crate::common::{self, NOISY_HOP, WINDOW, at_once, complete, run};
 
 /// Runs the path with a flow of 1 MB whose `tcp` is this, and with what else it has.
 fn with(tcp: &str, more: &str) -> Option<testbed::Outcome> {
-    lasting("6 s", tcp, more)
-}
-
-/// Enough for a flow that takes every corruption for congestion: about 5 s where nothing is late.
-const LONG: &str = "12 s";
-
-/// [`with`], where the run has this duration.
-fn lasting(duration: &str, tcp: &str, more: &str) -> Option<testbed::Outcome> {
     let flow = format!(
         "[[flows]]\nfrom = \"server\"\nto = \"mobile\"\ntraffic = {{ size = \"1 MB\" }}\ntcp = {{ recovery = \
-         \"sack\", {tcp} }}\n{more}"
+         \"sack\", {WINDOW}, {tcp} }}\n{more}"
     );
-    run(&format!("{}{flow}", NOISY_HOP.replace("6 s", duration)))
+    run(&format!("{NOISY_HOP}{flow}"))
 }
 
 /// The same with these boxes in a node.
@@ -27,7 +19,7 @@ fn with_boxes(tcp: &str, node: &str, boxes: &str) -> Option<testbed::Outcome> {
     });
     let flow = format!(
         "[[flows]]\nfrom = \"server\"\nto = \"mobile\"\ntraffic = {{ size = \"1 MB\" }}\ntcp = {{ \
-         recovery = \"sack\", {tcp} }}\n"
+         recovery = \"sack\", {WINDOW}, {tcp} }}\n"
     );
     run(&format!("{}{flow}", NOISY_HOP.replace(&empty, &node)))
 }
@@ -59,7 +51,7 @@ fn receivers_are_notified_of_corruption_and_echo_it() {
 
 #[test]
 fn nodes_measure_their_links_and_senders_make_use_of_it() {
-    let reductions = |eten| lasting(LONG, eten, "").map(|outcome| losses(&outcome).1);
+    let reductions = |eten| with(eten, "").map(|outcome| losses(&outcome).1);
     let strategy = "eten = { report = \"cumulative\", strategy = \"loss-ratio\" }";
     let both = at_once(["eten = \"none\"", strategy], reductions);
     let [Some(plain), Some(notified)] = both else { return };
@@ -90,7 +82,7 @@ fn a_code_repairs_what_is_corrupted() {
 fn a_tunnel_hides_packets_and_its_ingress_resolves_notices() {
     let outcomes = at_once(["resolve", "lost"], |notices| {
         let tunnel = "[[tunnels]]\nfrom = \"server\"\nto = \"mobile\"";
-        lasting(LONG, "eten = \"backward\"", &format!("{tunnel}\nnotices = \"{notices}\""))
+        with("eten = \"backward\"", &format!("{tunnel}\nnotices = \"{notices}\""))
     });
     let [Some(outcome), Some(without)] = outcomes else { return };
     let notices = outcome.run.rows[0].sender.notices.unwrap();

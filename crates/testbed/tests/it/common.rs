@@ -29,10 +29,11 @@ traffic = { size = "1 MB" }
 late = "10 ms"
 "#;
 
-/// A hop that corrupts packets behind one that does not; a test adds its flow.
+/// A hop that corrupts packets behind one that does not; a test adds its flow. There is time for one that takes every
+/// corruption for congestion, on a machine that is late.
 pub(crate) const NOISY_HOP: &str = r#"
 title    = "a noisy hop behind a clean one"
-duration = "6 s"
+duration = "20 s"
 [nodes]
 server = {}
 station = {}
@@ -50,6 +51,10 @@ forward = { errors = { bit = 2e-6 } }
 [testbed]
 late = "10 ms"
 "#;
+
+/// A receive window of 83 packets for [`NOISY_HOP`]: more than the path carries in a round trip, and less than its queue
+/// holds, so that none is lost but by corruption however late the machine is.
+pub(crate) const WINDOW: &str = "receive_window = \"120 kB\"";
 
 /// [`TRANSFER`] with some of its text replaced. Every text must be there.
 pub(crate) fn with(changes: &[(&str, &str)]) -> String {

@@ -7,7 +7,7 @@ use host::DropReason;
 fn transfer(mtu: &str, stack: &str, more: &str) -> Option<testbed::Outcome> {
     let hop = "forward = { errors = { bit = 2e-6 } }";
     assert!(NOISY_HOP.contains(hop));
-    let path = NOISY_HOP.replace(hop, mtu).replace("6 s", "20 s");
+    let path = NOISY_HOP.replace(hop, mtu);
     run(&format!(
         "{path}[[flows]]\nfrom = \"server\"\nto = \"mobile\"\nstack = {stack}\ntraffic = {{ size = \"1 MB\" }}\n{more}\n"
     ))

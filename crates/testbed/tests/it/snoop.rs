@@ -1,12 +1,11 @@
 //! The lab's Snoop, in front of the kernel and of our stack.
 
-use crate::common::{NOISY_HOP, at_once, complete, run};
+use crate::common::{NOISY_HOP, WINDOW, at_once, complete, run};
 
 /// A transfer of 1 MB over the noisy hop, by this stack, with boxes in the base station. It reduces the
 /// window at each corruption that it learns of.
 fn transfer(station: &str, flow: &str) -> Option<testbed::Outcome> {
     let text = NOISY_HOP.replace("station = {}", &format!("station = {{ {station} }}"));
-    let text = text.replace("6 s", "12 s");
     run(&format!(
         "{text}[[flows]]\nfrom = \"server\"\nto = \"mobile\"\ntraffic = {{ size = \"1 MB\" }}\n{flow}\n"
     ))
@@ -21,7 +20,9 @@ fn count(outcome: &testbed::Outcome, what: &str) -> u64 {
 
 #[test]
 fn a_base_station_hides_corruption_from_our_sender() {
-    let [with, without] = at_once([SNOOP, ""], |station| transfer(station, "stack = \"lasthop\""));
+    let [with, without] = at_once([SNOOP, ""], |station| {
+        transfer(station, &format!("stack = \"lasthop\"\ntcp = {{ {WINDOW} }}"))
+    });
     let (Some(with), Some(without)) = (with, without) else { return };
     let reductions = [&with, &without].map(|outcome| {
         complete(&outcome.run.rows[0], 1_000_000);

@@ -306,7 +306,9 @@ impl World {
             Handed::OneByOne(snapshots) => {
                 snapshots.into_iter().for_each(|snapshot| relays.adopt(now, snapshot).unwrap());
             }
-            Handed::AllAtOnce(all) => relays.take_over(now, all, |lost, why| panic!("{lost}: {why}")),
+            Handed::AllAtOnce(all) => {
+                relays.take_over(now, all, |lost, why| panic!("{lost}: {why}"))
+            }
         }
         self.wake();
     }

@@ -4,6 +4,7 @@ mod attack;
 mod contents;
 mod detection;
 pub mod fec;
+mod left_alone;
 mod link_mtu;
 mod mhp;
 mod remedy;

@@ -1,5 +1,6 @@
 //! One of two gateways, which carry the TCP connections that pass them over the hop between by SRP.
 
+use crate::left_alone::{Left, LeftAlone, is_syn, reason, want_of_room};
 use crate::sending::Sending;
 use crate::station::fork;
 use crate::table::{Settings, Site};
@@ -11,7 +12,7 @@ use relay::{Handoff, HopRate, Limits, Onward, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
-use wire::{Body, Flags, Packet, Payload};
+use wire::{Body, Packet, Payload};
 
 base::settings! {
     /// One of two gateways at the ends of a hop (the other has the same box). It splits the TCP connections
@@ -114,7 +115,7 @@ impl Pair {
             hop: site.ports_from(&self.hop),
             limit: self.connections,
             next_attempt: Time::ZERO,
-            overflow: 0,
+            left: LeftAlone::default(),
         }
     }
 
@@ -180,8 +181,8 @@ pub struct Gateway {
     limit: u32,
     /// When an association is opened, if there is none.
     next_attempt: Time,
-    /// Connections that passed because too many were half-open.
-    overflow: u64,
+    /// Connections that passed as they are.
+    left: LeftAlone,
 }
 
 impl Gateway {
@@ -243,32 +244,32 @@ impl Gateway {
     /// Processes a TCP segment. One of a connection that is not split passes.
     fn on_segment(&mut self, now: Time, from: Port, packet: &Packet) -> Verdict {
         let Body::Tcp(segment) = &packet.body else { return Verdict::Forward };
-        let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
+        let opens = is_syn(segment);
         if opens {
             self.relays.forget(now, packet);
         }
-        let enters = opens
-            && !self.hop.contains(&from)
-            && self.relays.open_connections() < self.limit as usize
-            && !self.relays.is_full(packet.ip.source)
-            && !self.relays.is_memory_used_up();
-        let onward = self.peer.filter(|&peer| enters && self.relays.has_association(peer));
-        let onward = onward.map(|remote| Onward::Srp { local: self.own, remote });
-        let is_taken = self.relays.handle_packet(now, packet)
-            || onward.is_some_and(|onward| self.open(now, packet, onward));
+        let enters = opens && !self.hop.contains(&from);
+        let is_taken = self.relays.handle_packet(now, packet) || (enters && self.open(now, packet));
         if is_taken { Verdict::Consume } else { Verdict::Forward }
     }
 
     /// Opens the connection that a SYN asks for, if it may be opened.
-    fn open(&mut self, now: Time, syn: &Packet, onward: Onward) -> bool {
+    fn open(&mut self, now: Time, syn: &Packet) -> bool {
         if self.relays.is_repeated(syn) {
             return true;
         }
-        if !self.relays.admits(now, syn) {
-            self.overflow += 1;
+        let peer = self.peer.filter(|&peer| self.relays.has_association(peer));
+        let why = reason(syn).or(peer.is_none().then_some(Left::NoPeer));
+        let why = why.or_else(|| want_of_room(&self.relays, self.limit, syn.ip.source));
+        let why = why.or_else(|| (!self.relays.admits(now, syn)).then_some(Left::Overflow));
+        if let Some(why) = why {
+            self.left.count(why);
             return false;
         }
-        self.relays.open(now, syn, &self.split, onward)
+        peer.is_some_and(|remote| {
+            let onward = Onward::Srp { local: self.own, remote };
+            self.relays.open(now, syn, &self.split, onward)
+        })
     }
 
     /// Processes a packet of SRP. The other gateway's are for this one.
@@ -335,7 +336,7 @@ impl Middlebox for Gateway {
         count("bytes held at most", statistics.held_at_most);
         count("bytes held at most of one connection", statistics.held_of_one_at_most);
         let srp = self.relays.srp_statistics();
-        count("connections not split: too many handshakes", self.overflow);
+        self.left.report(count);
         count("SRP segments", srp.segments);
         count("SRP retransmissions", srp.retransmissions);
         count("SRP timeouts", srp.timeouts);
@@ -361,3 +362,6 @@ impl Middlebox for Gateway {
         self.transmit(now, cx);
     }
 }
+
+#[cfg(test)]
+mod tests;

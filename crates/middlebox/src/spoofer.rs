@@ -4,13 +4,14 @@ mod handshakes;
 #[cfg(test)]
 mod tests;
 
+use crate::left_alone::{Left, is_syn, reason, want_of_room};
 use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use crate::{Hop, Remedy};
 use base::settings::{Bytes, Kind, Setting, names};
 use base::{Random, Time};
 use core::net::IpAddr;
-use handshakes::{Complete, Handshakes, Left};
+use handshakes::{Complete, Handshakes};
 use host::{Context, FourTuple, Middlebox, Port, Verdict};
 use relay::{HopRate, Limits, Onward, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
@@ -251,9 +252,7 @@ impl Splitter {
             Connect::EndToEnd => {
                 self.adopt(now, from, packet, segment) && self.handle(now, from, packet)
             }
-            Connect::First | Connect::AtOnce => {
-                handshakes::is_syn(segment) && self.open(now, from, packet)
-            }
+            Connect::First | Connect::AtOnce => is_syn(segment) && self.open(now, from, packet),
         }
     }
 
@@ -276,8 +275,8 @@ impl Splitter {
         if self.relays.is_repeated(syn) {
             return true;
         }
-        if let Some(why) = handshakes::reason(syn) {
-            self.handshakes.count(why);
+        if let Some(why) = reason(syn) {
+            self.handshakes.left.count(why);
             return false;
         }
         let is_from_hop = from.is_some_and(|port| self.hop.contains(&port));
@@ -285,7 +284,7 @@ impl Splitter {
             return false;
         }
         if !self.relays.admits(now, syn) {
-            self.handshakes.count(Left::Overflow);
+            self.handshakes.left.count(Left::Overflow);
             return false;
         }
         match self.connect {
@@ -298,17 +297,9 @@ impl Splitter {
 
     /// Whether one more connection of a user may be split.
     fn has_room(&mut self, user: IpAddr) -> bool {
-        let why = if self.relays.open_connections() >= self.limit as usize {
-            Left::Full
-        } else if self.relays.is_full(user) {
-            Left::FullUser
-        } else if self.relays.is_memory_used_up() {
-            Left::Memory
-        } else {
-            return true;
-        };
-        self.handshakes.count(why);
-        false
+        let why = want_of_room(&self.relays, self.limit, user);
+        why.into_iter().for_each(|why| self.handshakes.left.count(why));
+        why.is_none()
     }
 
     /// Processes a packet if it is of a split connection.
@@ -340,7 +331,7 @@ impl Middlebox for Splitter {
             Body::Tcp(segment) => Some(segment),
             _ => None,
         };
-        let is_new = segment.is_some_and(handshakes::is_syn) && self.relays.forget(now, packet);
+        let is_new = segment.is_some_and(is_syn) && self.relays.forget(now, packet);
         let is_taken = (!is_new && self.handle(now, from, packet))
             || segment.is_some_and(|segment| self.consider(now, from, packet, segment));
         if !is_taken {
@@ -361,9 +352,7 @@ impl Middlebox for Splitter {
         count("bytes held at most", statistics.held_at_most);
         count("bytes held at most of one connection", statistics.held_of_one_at_most);
         count("rate of the hop, bit/s", self.relays.hop_rate().map_or(0, |rate| rate.as_bps()));
-        for why in Left::ALL {
-            count(why.name(), self.handshakes.left(why));
-        }
+        self.handshakes.left.report(count);
     }
 
     fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {

@@ -1,70 +1,12 @@
-//! Handshakes that pass the box, and connections that it leaves alone.
+//! Handshakes that pass the box.
 
+use crate::left_alone::{Left, LeftAlone, is_syn, reason};
 use base::{Duration, Time};
 use host::{FourTuple, Port};
 use relay::{ByUser, Side};
 use std::collections::{HashMap, VecDeque};
 use tcp::Handshake;
 use wire::{Flags, Packet, Segment};
-
-/// Kinds of TCP options: a connection that has one of them in its handshake cannot be split.
-mod kind {
-    /// The MD5 signature (RFC 2385): segments carry a digest with a key.
-    pub(super) const MD5: u8 = 19;
-    /// The authentication option (RFC 5925).
-    pub(super) const AO: u8 = 29;
-    /// Multipath TCP (RFC 8684): data has numbers of its own, and several paths.
-    pub(super) const MPTCP: u8 = 30;
-}
-
-/// Why a connection is left alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Left {
-    /// Its segments are authenticated (RFC 2385, RFC 5925).
-    Authenticated,
-    /// It is of Multipath TCP (RFC 8684).
-    Multipath,
-    /// Its SYN carries data (RFC 7413).
-    FastOpen,
-    /// Its SYN or its SYN-ACK did not pass here.
-    Unseen,
-    /// Too many handshakes were pending.
-    Overflow,
-    /// Too many connections were split.
-    Full,
-    /// Its user had as many as he may.
-    FullUser,
-    /// There was no memory left.
-    Memory,
-}
-
-impl Left {
-    /// Every reason.
-    pub(super) const ALL: [Left; 8] = [
-        Left::Authenticated,
-        Left::Multipath,
-        Left::FastOpen,
-        Left::Unseen,
-        Left::Overflow,
-        Left::Full,
-        Left::FullUser,
-        Left::Memory,
-    ];
-
-    /// The name of the count of connections that are left alone for this reason.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Left::Authenticated => "connections not split: authenticated",
-            Left::Multipath => "connections not split: Multipath TCP",
-            Left::FastOpen => "connections not split: data in the SYN",
-            Left::Unseen => "connections not split: SYN not seen",
-            Left::Overflow => "connections not split: too many handshakes",
-            Left::Full => "connections not split: too many connections",
-            Left::FullUser => "connections not split: too many connections of a user",
-            Left::Memory => "connections not split: no memory",
-        }
-    }
-}
 
 /// Handshakes that are not complete, by the connection as its client names it.
 #[derive(Debug, Default)]
@@ -74,7 +16,8 @@ pub(super) struct Handshakes {
     ages: VecDeque<(Time, FourTuple)>,
     /// Those that are pending, by the client.
     users: ByUser,
-    left: [u64; Left::ALL.len()],
+    /// Connections that are left alone.
+    pub(super) left: LeftAlone,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,11 +38,6 @@ pub(super) struct Complete {
     pub(super) ports: [Option<Port>; 2],
 }
 
-/// Whether a segment is a SYN that opens a connection.
-pub(super) fn is_syn(segment: &Segment) -> bool {
-    segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
-}
-
 impl Handshakes {
     /// The most that are kept. Then the oldest is forgotten: SYNs with forged addresses must not keep out others.
     const MOST: usize = 65_536;
@@ -107,11 +45,6 @@ impl Handshakes {
     const MOST_OF_ONE: usize = 4096;
     /// How long one is kept: a client retransmits its SYN for three minutes (RFC 9293 §3.8.3).
     const LIFETIME: Duration = Duration::from_secs(240);
-
-    /// How many connections were left alone for a reason; of [`Left::Unseen`], SYN-ACKs that passed.
-    pub(super) fn left(&self, why: Left) -> u64 {
-        self.left[why as usize]
-    }
 
     /// Handshakes that take memory, pending or not.
     #[cfg(test)]
@@ -152,7 +85,7 @@ impl Handshakes {
     ) {
         if let Some(why) = reason(packet) {
             self.forget(&client);
-            return self.count(why);
+            return self.left.count(why);
         }
         if let Some(pending) = self.pending.get_mut(&client)
             && pending.syn.seq == segment.seq
@@ -164,7 +97,7 @@ impl Handshakes {
         }
         self.forget(&client);
         if self.users.of(client.local) >= Handshakes::MOST_OF_ONE {
-            return self.count(Left::Overflow);
+            return self.left.count(Left::Overflow);
         }
         self.make_room(now);
         let pending = Pending {
@@ -195,14 +128,14 @@ impl Handshakes {
         segment: &Segment,
     ) {
         let Some(pending) = self.pending.get_mut(&client) else {
-            return self.count(Left::Unseen);
+            return self.left.count(Left::Unseen);
         };
         if segment.ack != pending.syn.seq + 1 {
             return;
         }
         if let Some(why) = reason(packet) {
             self.forget(&client);
-            return self.count(why);
+            return self.left.count(why);
         }
         pending.is_repeated |= pending.syn_ack.is_some();
         pending.syn_ack = Some((*segment, now));
@@ -237,7 +170,7 @@ impl Handshakes {
             if is_pending {
                 self.forget(&client);
                 if !is_old {
-                    self.count(Left::Overflow);
+                    self.left.count(Left::Overflow);
                 }
             }
         }
@@ -248,23 +181,4 @@ impl Handshakes {
             self.users.remove(client.local);
         }
     }
-
-    /// Counts a connection that is left alone.
-    pub(super) fn count(&mut self, why: Left) {
-        self.left[why as usize] += 1;
-    }
-}
-
-/// Why a connection with this SYN or SYN-ACK is left alone.
-pub(super) fn reason(packet: &Packet) -> Option<Left> {
-    let mut options = packet.unparsed.tcp_options();
-    while let [kind, len, ..] = options {
-        match *kind {
-            kind::MD5 | kind::AO => return Some(Left::Authenticated),
-            kind::MPTCP => return Some(Left::Multipath),
-            _ => {}
-        }
-        options = options.get(usize::from(*len)..)?;
-    }
-    (packet.payload.len > 0).then_some(Left::FastOpen)
 }

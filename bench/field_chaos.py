@@ -317,6 +317,8 @@ def faults(row: record.Row) -> list[str]:
     for end in ("user", "server"):
         if row[end]["open"]:
             found.append(f"{row[end]['open']} of the {end}'s ends have no outcome")
+        if timed_out := row[end].get("failed: Connection timed out"):
+            found.append(f"{timed_out} of the {end}'s ends timed out, and their peers were there")
         if not row[end].get("complete"):
             found.append(f"no connection of the {end} is complete")
     return found

@@ -2,11 +2,11 @@
 
 The two ends are `crowd.py serve ADDRESS PORT` and `crowd.py drive ADDRESS PORT COUNT SECONDS SEED
 FROM...`. The client keeps COUNT connections open from these addresses for so many SECONDS, and then
-waits until all are over. Each
-connection is told in its first bytes what it is to do: to send so many bytes each way within some
-time, to read slowly, to close one direction early, to reset, or to vanish without a word. Both ends
-compare every byte with what it should be. When the client gets SIGTERM, or all is over, it prints
-what became of the connections, as JSON; the server does so when it gets SIGTERM.
+waits until all are over. Each connection is told in its first bytes what it is to do: to send so
+many bytes each way within some time, to read slowly, to close one direction early, to reset, or to
+vanish without a word. Both ends compare every byte with what it should be. When the client gets
+SIGTERM, or all is over, it prints what became of the connections, as JSON; the server does so when
+it gets SIGTERM.
 
 An end that vanishes has ports from 62000 on; the resets that its kernel would send must be dropped.
 If nothing on the path tells its peer, the peer's kernel gives up by itself after two minutes; when

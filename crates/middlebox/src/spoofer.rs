@@ -298,7 +298,9 @@ impl Splitter {
     /// Whether one more connection of a user may be split.
     fn has_room(&mut self, user: IpAddr) -> bool {
         let why = want_of_room(&self.relays, self.limit, user);
-        why.into_iter().for_each(|why| self.handshakes.left.count(why));
+        if let Some(why) = why {
+            self.handshakes.left.count(why);
+        }
         why.is_none()
     }
 

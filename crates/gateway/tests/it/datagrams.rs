@@ -55,12 +55,12 @@ pub(crate) fn refuse(world: &World, ip: IpVersion) {
     let (_, seen) = server.recv_from(&mut [0; 100]).unwrap();
     server.connect(seen).unwrap();
     drop(user);
-    server.send(b"to nobody").unwrap();
+    server.send(b"closed port").unwrap();
     assert_eq!(server.recv(&mut [0; 100]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     drop(server);
     let user = socket(world, USER, ip);
     user.connect(address).unwrap();
-    user.send(b"to nobody").unwrap();
+    user.send(b"closed port").unwrap();
     assert_eq!(user.recv(&mut [0; 100]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 

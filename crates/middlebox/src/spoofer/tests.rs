@@ -358,3 +358,28 @@ fn a_user_who_has_as_many_connections_as_he_may_leaves_room_for_others() {
     splitter.relays_mut().set_limits(Limits::default());
     assert!(is_split(&mut splitter, CLIENT, 4005));
 }
+
+#[test]
+fn an_end_that_acknowledges_nothing_until_the_user_timeout_is_reset() {
+    // It may be there: what it sends was lost.
+    let user_timeout = Some(Duration::from_secs(5));
+    let config = Config { user_timeout, ..Config::default() };
+    let mut splitter = Splitter::new(BOX, Seed(1).stream("box"), split(&config, Policy::default()));
+    passes(&mut splitter, 0, syn());
+    passes(&mut splitter, 30, syn_ack());
+    // The request goes on to a server that is not heard any more.
+    let mut request = packet(true, Flags::ACK | Flags::PSH, 1001, 5001, 100);
+    request.tcp_mut().unwrap().options.timestamps = stamps(77_530, 88_000);
+    pass(&mut splitter, 530, request);
+    let mut outbox = Outbox::default();
+    while splitter.relays().open_connections() > 0 {
+        let now = splitter.next_wake();
+        assert!(now < millis(20_000), "it is given up");
+        splitter.wake(now, &mut outbox.context());
+    }
+    let is_reset = |packet: &Packet| segment(packet).flags.contains(Flags::RST);
+    let resets = outbox.into_packets().into_iter().filter(is_reset);
+    let mut told: Vec<_> = resets.map(|packet| packet.ip.destination).collect();
+    told.sort();
+    assert_eq!(told, [CLIENT, SERVER]);
+}

@@ -127,7 +127,7 @@ impl Daemon {
         let mut way = None;
         let unwritten = Arc::default();
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
-        let work = with_memory(&gateway.work);
+        let (work, memory) = with_memory(&gateway.work);
         let mut kind = match &work {
             Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
             Work::Pair(pair, peer) => {
@@ -158,7 +158,8 @@ impl Daemon {
         let goes_on = kind.relays().connections();
         let lost = Lost::new(clock.now(), journal, seed.stream("lost"), goes_on);
         let plane = Plane::new(kind, lost, records);
-        let mut inline = Inline::new(plane, tuns, &gateway.lan, clock)?.with_payloads(pieces);
+        let inline = Inline::new(plane, tuns, &gateway.lan, clock)?;
+        let mut inline = inline.with_payloads(pieces).with_memory(memory);
         if let Some(way) = way {
             inline = inline.with_underlay(Box::new(way));
         }
@@ -284,7 +285,8 @@ impl Daemon {
     /// If the file cannot be opened, and nothing has changed then; or if it has ended.
     pub fn set(&self, gateway: &Gateway) -> Result<(), Error> {
         let records = records(gateway.records.as_deref(), self.clock, &self.unwritten)?;
-        let (work, tcp) = (with_memory(&gateway.work), tcp_within(gateway, self.mtu));
+        let ((work, memory), tcp) = (with_memory(&gateway.work), tcp_within(gateway, self.mtu));
+        self.plane.set_memory(memory)?;
         Ok(self.plane.call(move |_, plane, _| {
             plane.set(&work, &tcp);
             plane.record(records);
@@ -349,8 +351,8 @@ fn largest_mtu(gateway: &Gateway) -> Result<u16, Error> {
     Ok(u16::try_from(largest).unwrap_or(u16::MAX))
 }
 
-/// The same, with a quarter of the machine's memory if nothing is said of memory.
-fn with_memory(work: &Work) -> Work {
+/// The same, with a quarter of the machine's memory if nothing is said of memory; and how much that is, bytes.
+fn with_memory(work: &Work) -> (Work, u64) {
     let machine = rustix::system::sysinfo();
     let of_machine = (machine.totalram as u64).saturating_mul(machine.mem_unit.into());
     let mut work = work.clone();
@@ -358,8 +360,8 @@ fn with_memory(work: &Work) -> Work {
         Work::Spoof(spoofer) => &mut spoofer.memory,
         Work::Pair(pair, _) => &mut pair.memory,
     };
-    memory.get_or_insert(Bytes(of_machine / 4));
-    work
+    let Bytes(bytes) = *memory.get_or_insert(Bytes(of_machine / 4));
+    (work, bytes)
 }
 
 /// The box of a gateway that spoofs. It sends nothing in its own name.

@@ -70,6 +70,7 @@ impl LossWatch {
             lost,
             total_without_memory = counts.without_bytes,
             total_without_route = counts.unroutable,
+            total_overload = counts.overload,
             total_refused_lan = lan,
             total_refused_wan = wan,
             "packets were lost"

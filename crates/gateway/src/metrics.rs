@@ -157,6 +157,7 @@ impl Collector for Moment {
             ("refused", packets.refused),
             ("lost_without_memory", packets.without_memory),
             ("lost_without_route", packets.without_route),
+            ("lost_to_overload", packets.overload),
         ];
         let fates = fates.map(|(fate, count)| ([("fate", fate)], count));
         family(e, "packets", "Packets by what became of them", MetricType::Counter, fates)?;

@@ -22,12 +22,12 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Packets that the gateway itself has lost: without memory, without a route, or because the kernel took
-    /// them no more.
+    /// Packets that the gateway itself has lost: without memory, without a route, because the kernel took them no
+    /// more, or because more came than it could pass on.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let failed: u64 = self.packets.devices.iter().map(|device| device.failed).sum();
-        self.packets.without_bytes + self.packets.unroutable + failed
+        self.packets.without_bytes + self.packets.unroutable + self.packets.overload + failed
     }
 }
 
@@ -78,6 +78,9 @@ pub struct Packets {
     pub without_memory: u64,
     /// Packets that were lost because there was no route for them.
     pub without_route: u64,
+    /// Packets that were only to pass, and were lost because more came than could be passed on.
+    #[serde(default)]
+    pub overload: u64,
 }
 
 /// Counters of a device.
@@ -131,6 +134,7 @@ impl Status {
                 refused: counts.refused,
                 without_memory: counts.without_bytes,
                 without_route: counts.unroutable,
+                overload: counts.overload,
             },
             counters: owned(&observed.counters),
             gauges: owned(&observed.gauges),
@@ -181,6 +185,7 @@ impl fmt::Display for Status {
             ("datagrams refused", packets.refused),
             ("packets lost without memory", packets.without_memory),
             ("packets lost without a route", packets.without_route),
+            ("packets lost to overload", packets.overload),
             ("records that were not written", self.unwritten),
         ];
         let own = own.into_iter();

@@ -5,6 +5,7 @@
 //! the kernel, which forwards it by its main routes. Packets are units of up to 64 kB whose checksums
 //! are left to devices.
 
+mod passing;
 mod routes;
 pub(crate) mod tap;
 mod underlay;
@@ -73,6 +74,8 @@ pub struct Counts {
     pub without_bytes: u64,
     /// Packets that were lost because there was no route for them.
     pub unroutable: u64,
+    /// Packets that were only to pass, and were lost because more came than could be passed on.
+    pub overload: u64,
     /// Datagrams that the underlay refused ([`Underlay::refused`]).
     pub refused: u64,
     /// Times that the thread slept.
@@ -145,10 +148,19 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
         Ok(Inline { middlebox, tuns, routes, underlay: None, payloads, clock })
     }
 
-    /// Goes on with the [`Moment::payloads`] of another program, those that the middlebox has taken over from it.
+    /// Goes on with the [`Moment::payloads`] of another program, those that the middlebox has taken over from it. To be
+    /// called first.
     #[must_use]
     pub fn with_payloads(self, pieces: impl IntoIterator<Item = (u64, Box<[u8]>)>) -> Inline<B> {
         Inline { payloads: Payloads::restored(pieces), ..self }
+    }
+
+    /// Has room for a middlebox that holds so many bytes of payloads; 512 MiB if nothing is said of it. Packets for which
+    /// there is none are lost, except for those without payload.
+    #[must_use]
+    pub fn with_memory(mut self, held: u64) -> Inline<B> {
+        self.payloads.limit(held);
+        self
     }
 
     /// Sends the packets of SRP of the middlebox by another way than the kernel's routes.
@@ -228,6 +240,14 @@ impl<B: Send + 'static> Running<B> {
         Ok(captures)
     }
 
+    /// Has room for a middlebox that holds so many bytes from now on ([`Inline::with_memory`]).
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn set_memory(&self, held: u64) -> Result<(), Error> {
+        self.send(Command::Memory(held))
+    }
+
     /// Whether it runs. It ends by itself if a device is removed.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -270,3 +290,6 @@ impl<B> Drop for Running<B> {
         let _ = self.end();
     }
 }
+
+#[cfg(test)]
+mod tests;

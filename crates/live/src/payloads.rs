@@ -11,7 +11,7 @@ use wire::Payload;
 /// Bytes are in chunks, into which packets can be read directly. Once there are many, the boxes are asked
 /// which payloads they hold, and all other chunks are freed: at the cost of one look at each packet that is
 /// held, whenever as many bytes were added as are held. Of a chunk with few bytes that are held, only these
-/// are kept.
+/// are kept. Packets without payload can be read however little memory there is, and acknowledge what is held.
 pub(crate) struct Payloads {
     /// The last is being filled.
     chunks: VecDeque<Chunk>,
@@ -29,6 +29,10 @@ pub(crate) struct Payloads {
     many: usize,
     /// The most chunks.
     most: usize,
+    /// For a packet that is read without room for more bytes.
+    reserve: Box<[u8]>,
+    /// Such packets, since there were so many chunks.
+    unkept: u32,
 }
 
 /// The bytes of pieces of a chunk.
@@ -71,8 +75,10 @@ impl Payloads {
     const CHUNK: usize = 1 << 18;
     /// Chunks that are no reason to ask boxes: 4 MiB, which stay in a processor's cache.
     const FEW: usize = 1 << 4;
-    /// The most chunks: 1 GiB.
+    /// The most chunks, if nothing is said of it: 1 GiB.
     const MOST: usize = 1 << 12;
+    /// Without room for more bytes, boxes are asked again after so many packets.
+    const PATIENCE: u32 = 1 << 8;
     /// A payload of at most so many bytes is moved next to the one before it: then the two are one run,
     /// if they are of one stream.
     const SMALL: usize = 1 << 12;
@@ -87,7 +93,15 @@ impl Payloads {
             spare: Vec::new(),
             many: Payloads::FEW,
             most,
+            reserve: vec![0; pool::LEN].into_boxed_slice(),
+            unkept: 0,
         }
+    }
+
+    /// There is room for boxes that hold so many bytes: chunks that are held in part take twice as many at most.
+    pub(crate) fn limit(&mut self, held: u64) {
+        let held = usize::try_from(held).unwrap_or(usize::MAX).div_ceil(Payloads::CHUNK);
+        self.most = held.saturating_mul(2).saturating_add(4 * Payloads::FEW);
     }
 
     /// The place in its chunk of the next byte.
@@ -95,23 +109,31 @@ impl Payloads {
         (self.end % Payloads::CHUNK as u64) as usize
     }
 
-    /// Memory for a packet to be read into, of [`pool::LEN`] bytes; `None` if there is no more. What is read
-    /// is lost unless [`Payloads::keep_read`] follows.
-    pub(crate) fn space(&mut self) -> Option<&mut [u8]> {
-        let place = self.place();
-        if place == 0 || place + pool::LEN > Payloads::CHUNK {
-            self.end = self.end.next_multiple_of(Payloads::CHUNK as u64);
-            // It may be there, and nothing be kept in it.
-            if self.end == (self.first + self.chunks.len() as u64) * Payloads::CHUNK as u64
-                && !self.add_chunk()
-            {
-                return None;
-            }
+    /// Makes room for a packet to be read and kept. Says whether there is; if not, packets can still be read.
+    pub(crate) fn make_room(&mut self) -> bool {
+        if self.has_room() {
+            return true;
         }
-        let place = self.place();
+        self.end = self.end.next_multiple_of(Payloads::CHUNK as u64);
+        // It may be there, and nothing be kept in it.
+        let has_room = self.has_room() || self.add_chunk();
+        self.unkept = if has_room { 0 } else { self.unkept + 1 };
+        has_room
+    }
+
+    /// Whether what is read next can be kept.
+    pub(crate) fn has_room(&self) -> bool {
+        self.end < (self.first + self.chunks.len() as u64) * Payloads::CHUNK as u64
+            && self.place() + pool::LEN <= Payloads::CHUNK
+    }
+
+    /// Memory for a packet to be read into, of [`pool::LEN`] bytes. What is read is lost unless
+    /// [`Payloads::keep_read`] follows, for which there must be room.
+    pub(crate) fn space(&mut self) -> &mut [u8] {
+        let (place, has_room) = (self.place(), self.has_room());
         match self.chunks.back_mut() {
-            Some(Chunk::Whole(bytes)) => Some(&mut bytes[place..place + pool::LEN]),
-            _ => None,
+            Some(Chunk::Whole(bytes)) if has_room => &mut bytes[place..place + pool::LEN],
+            _ => &mut self.reserve,
         }
     }
 
@@ -147,7 +169,10 @@ impl Payloads {
         if bytes.is_empty() {
             return Some(Payload::default());
         }
-        self.space()?[..bytes.len()].copy_from_slice(bytes);
+        if !self.make_room() {
+            return None;
+        }
+        self.space()[..bytes.len()].copy_from_slice(bytes);
         Some(self.keep_read(0..bytes.len()))
     }
 
@@ -168,7 +193,10 @@ impl Payloads {
 
     /// Whether it is time for [`Payloads::free_all_but`].
     pub(crate) fn has_many(&self) -> bool {
-        self.used >= self.many
+        match self.unkept {
+            0 => self.used >= self.many,
+            unkept => unkept % Payloads::PATIENCE == 1,
+        }
     }
 
     /// Frees the memory of payloads, except for those that `held` passes to its argument.
@@ -218,17 +246,25 @@ impl Payloads {
             self.first += 1;
         }
         let held = self.memory().div_ceil(Payloads::CHUNK);
-        self.many = (self.used + held.max(Payloads::FEW)).min(self.most);
+        let more = if self.is_tight() { held / 4 } else { held };
+        self.many = self.used + more.max(Payloads::FEW);
         // As many as are used before the next time.
         self.spare.truncate(self.many.saturating_sub(self.used));
     }
 
-    /// Keeps these ranges of a chunk, or all of it if they are most of it.
+    /// Whether half of the memory is in use: then it counts for more than the time that it takes to look at packets
+    /// more often, and to copy what is held of chunks.
+    fn is_tight(&self) -> bool {
+        self.memory() > self.most * Payloads::CHUNK / 2
+    }
+
+    /// Keeps these ranges of a chunk, or all of it if they are much of it.
     fn keep_of(&mut self, index: usize, needed: &[Range<usize>]) {
         let bytes: usize = needed.iter().map(Range::len).sum();
+        let much = if self.is_tight() { 3 * Payloads::CHUNK / 4 } else { Payloads::CHUNK / 4 };
         let chunk = &mut self.chunks[index];
         match chunk {
-            Chunk::Whole(_) if bytes > Payloads::CHUNK / 4 => return,
+            Chunk::Whole(_) if bytes > much => return,
             Chunk::Pieces(pieces) if bytes == total(pieces) => return,
             _ => {}
         }
@@ -460,9 +496,10 @@ mod tests {
         let mut payloads = Payloads::default();
         for n in 0..200 {
             // A packet is read, and then it is seen that there are many chunks.
-            payloads.space().unwrap();
+            assert!(payloads.make_room());
             free_all_but(&mut payloads, &[]);
-            payloads.space().unwrap()[..LEN].copy_from_slice(&bytes(n));
+            assert!(payloads.make_room());
+            payloads.space()[..LEN].copy_from_slice(&bytes(n));
             let payload = payloads.keep_read(0..LEN);
             assert!(fetch(&payloads, payload).unwrap() == bytes(n), "{n}");
         }
@@ -472,7 +509,8 @@ mod tests {
     fn packets_are_read_in_place_and_small_ones_are_moved_together() {
         let mut payloads = Payloads::default();
         let mut read = |header: usize, n: usize, len: usize| {
-            let space = payloads.space().unwrap();
+            assert!(payloads.make_room());
+            let space = payloads.space();
             space[header..header + len].copy_from_slice(&bytes(n)[..len]);
             (n, payloads.keep_read(header..header + len))
         };

@@ -59,6 +59,17 @@ impl Tun {
         Ok(Tun { descriptor, name: name.to_owned(), netlink: Netlink::open()? })
     }
 
+    /// A socket that is read and written as a device is, and the kernel's side of it.
+    #[cfg(test)]
+    pub(crate) fn pair() -> (Tun, OwnedFd) {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (descriptor, kernel) = socketpair(family, kind, SocketFlags::empty(), None).unwrap();
+        rustix::io::ioctl_fionbio(&descriptor, true).unwrap();
+        let netlink = Netlink::open().unwrap();
+        (Tun { descriptor, name: "pair".to_owned(), netlink }, kernel)
+    }
+
     /// Makes a device like [`Tun::open`] with several queues, each to be read and written by a thread
     /// of its own. The kernel puts a packet into the queue by which the last packet of its flow was
     /// written; if there was none in the last three seconds, a hash of the flow chooses. The device

@@ -4,7 +4,7 @@ mod handshakes;
 #[cfg(test)]
 mod tests;
 
-use crate::left_alone::{Left, is_syn, reason, want_of_room};
+use crate::left_alone::{is_syn, reason, want_of_room};
 use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use crate::{Hop, Remedy};
@@ -248,11 +248,12 @@ impl Splitter {
         packet: &Packet,
         segment: &Segment,
     ) -> bool {
+        let tuple = FourTuple::of_segment(&packet.ip, segment);
         match self.connect {
-            Connect::EndToEnd => {
-                self.adopt(now, from, packet, segment) && self.handle(now, from, packet)
+            Connect::First | Connect::AtOnce if !self.handshakes.knows(&tuple) => {
+                is_syn(segment) && self.open(now, from, packet, segment)
             }
-            Connect::First | Connect::AtOnce => is_syn(segment) && self.open(now, from, packet),
+            _ => self.adopt(now, from, packet, segment) && self.handle(now, from, packet),
         }
     }
 
@@ -270,8 +271,9 @@ impl Splitter {
         self.relays.split(now, &seen, &self.split)
     }
 
-    /// Opens the connection that a SYN asks for, if it can be split.
-    fn open(&mut self, now: Time, from: Option<Port>, syn: &Packet) -> bool {
+    /// Opens the connection that a SYN asks for, if it can be split. If too many are half-open, its handshake passes, and
+    /// it is split afterwards.
+    fn open(&mut self, now: Time, from: Option<Port>, syn: &Packet, segment: &Segment) -> bool {
         if self.relays.is_repeated(syn) {
             return true;
         }
@@ -284,7 +286,9 @@ impl Splitter {
             return false;
         }
         if !self.relays.admits(now, syn) {
-            self.handshakes.left.count(Left::Overflow);
+            let tuple = FourTuple::of_segment(&syn.ip, segment);
+            // It completes none.
+            self.handshakes.see(now, tuple, (from, syn), segment);
             return false;
         }
         match self.connect {

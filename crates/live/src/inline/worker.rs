@@ -1,5 +1,6 @@
 //! The thread between two devices.
 
+use super::passing::Passing;
 use super::routes::Routes;
 use super::tap::Tap;
 use super::{Change, Counts, Ended, Inline, Moment, Received, Side, Underlay};
@@ -14,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use wire::{Body, Packet};
+use wire::{Body, Flags, Packet};
 
 /// Packets that are read from a device before the other one is looked at.
 const TURN: usize = 16;
@@ -30,6 +31,7 @@ pub(super) enum Command<B> {
     Call(Call<B>),
     Pause(Pause<B>),
     Tap([Tap; 2]),
+    Memory(u64),
     Stop,
 }
 
@@ -39,6 +41,8 @@ pub(super) struct Worker<B> {
     outbox: Outbox,
     payloads: Payloads,
     devices: [Device; 2],
+    /// By the [`Side`] from which they come.
+    passing: [Passing; 2],
     routes: Routes,
     underlay: Option<Box<dyn Underlay>>,
     clock: Clock,
@@ -61,6 +65,7 @@ impl<B: Middlebox> Worker<B> {
             outbox: Outbox { segments: u16::MAX, ..Outbox::default() },
             payloads,
             devices: tuns.map(Device::new),
+            passing: Default::default(),
             routes,
             underlay,
             clock,
@@ -77,6 +82,7 @@ impl<B: Middlebox> Worker<B> {
         loop {
             let mut more = Side::ALL.map(|side| self.read(side)).contains(&true);
             more |= self.read_underlay();
+            more |= Side::ALL.map(|side| self.write_passing(side)).contains(&true);
             let now = self.clock.now();
             self.serve_underlay(now);
             if self.middlebox.next_wake() <= now {
@@ -102,48 +108,55 @@ impl<B: Middlebox> Worker<B> {
         let now = self.clock.now();
         self.middlebox.wake(now, &mut self.outbox.context());
         self.send(now);
+        for from in Side::ALL {
+            let to = &mut self.devices[from.other() as usize];
+            self.passing[from as usize].write_all(|packet| to.write(packet));
+        }
         self.devices.iter_mut().for_each(Device::flush);
     }
 
     /// Reads packets from a device, and passes them. Says whether there may be more.
     fn read(&mut self, from: Side) -> bool {
+        let more = self.read_turn(from);
+        self.passing[from as usize].note(more);
+        more
+    }
+
+    fn read_turn(&mut self, from: Side) -> bool {
         for _ in 0..TURN {
-            self.free_payloads();
-            let Some(space) = self.payloads.space() else {
-                // Nobody has use for packets without memory: they wait in the device.
-                self.counts.without_bytes += 1;
-                return false;
-            };
+            self.make_room();
+            let space = self.payloads.space();
             let Some(len) = self.devices[from as usize].read(space) else { return false };
             self.pass(from, len);
         }
         true
     }
 
-    /// Frees bytes that the middlebox does not hold, if there are many.
-    fn free_payloads(&mut self) {
+    /// Makes room for a packet, and frees bytes that the middlebox does not hold, if there are many.
+    fn make_room(&mut self) {
         if self.payloads.has_many() {
             debug_assert!(self.outbox.is_empty());
             let middlebox = &self.middlebox;
             self.payloads.free_all_but(|held| middlebox.held_payloads(held));
         }
+        self.payloads.make_room();
     }
 
     /// Reads packets of the peer's, and passes them. Says whether there may be more.
     fn read_underlay(&mut self) -> bool {
         for _ in 0..TURN {
-            self.free_payloads();
+            self.make_room();
             let Some(underlay) = &mut self.underlay else { return false };
-            let Some(space) = self.payloads.space() else {
-                self.counts.without_bytes += 1;
-                return false;
-            };
             let now = self.clock.now();
-            let (mut packet, range) = match underlay.receive(now, space) {
+            let (mut packet, range) = match underlay.receive(now, self.payloads.space()) {
                 Received::Nothing => return false,
                 Received::Other => continue,
                 Received::Packet(packet, range) => (*packet, range),
             };
+            if !range.is_empty() && !self.payloads.has_room() {
+                self.counts.without_bytes += 1;
+                continue;
+            }
             packet.payload = self.payloads.keep_read(range);
             let (from, cx) = (Some(Side::Wan.port()), &mut self.outbox.context());
             match self.middlebox.packet(now, from, &mut packet, cx) {
@@ -178,16 +191,23 @@ impl<B: Middlebox> Worker<B> {
     /// Passes a packet, `len` bytes that were read.
     fn pass(&mut self, from: Side, len: usize) {
         let now = self.clock.now();
-        let Some(bytes) = self.payloads.space().map(|space| &space[..len]) else { return };
-        let (header, bytes) = bytes.split_at(VIRTIO_HEADER_LEN);
+        let (header, bytes) = self.payloads.space()[..len].split_at(VIRTIO_HEADER_LEN);
         let parsed = match virtio::is_verified(header) {
             true => Packet::parse_trusted(bytes),
             false => Packet::parse(bytes),
         };
         // What cannot be read is for others to refuse.
         let Ok((mut packet, payload)) = parsed else { return self.write_as_read(from, len) };
+        if opens(&packet) && !self.passing[from as usize].admits_opening() {
+            self.counts.overload += 1;
+            return;
+        }
         let segment_size = virtio::segment_size(header);
         let range = VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
+        if !range.is_empty() && !self.payloads.has_room() {
+            self.counts.without_bytes += 1;
+            return;
+        }
         packet.payload = self.payloads.identity(&range);
         let before = packet;
         let verdict =
@@ -212,11 +232,22 @@ impl<B: Middlebox> Worker<B> {
         }
     }
 
-    /// Writes what was read from one side to the other.
+    /// Writes what was read from one side to the other, perhaps later.
     fn write_as_read(&mut self, from: Side, len: usize) {
-        if let Some(space) = self.payloads.space() {
-            self.devices[from.other() as usize].write(&space[..len]);
+        let (packet, passing) = (&self.payloads.space()[..len], &mut self.passing[from as usize]);
+        if !passing.has_to_wait() {
+            self.devices[from.other() as usize].write(packet);
+        } else if !passing.push(packet) {
+            self.counts.overload += 1;
         }
+    }
+
+    /// Writes packets that had to wait. Says whether there are more.
+    fn write_passing(&mut self, from: Side) -> bool {
+        let (to, passing) =
+            (&mut self.devices[from.other() as usize], &mut self.passing[from as usize]);
+        passing.write(|packet| to.write(packet));
+        !passing.is_empty()
     }
 
     /// Sends the packets of the middlebox.
@@ -304,6 +335,7 @@ impl<B: Middlebox> Worker<B> {
                         device.tap = Some(tap);
                     }
                 }
+                Command::Memory(held) => self.payloads.limit(held),
                 Command::Stop => return false,
             }
         }
@@ -346,4 +378,10 @@ impl<B: Middlebox> Worker<B> {
             let _ = rustix::io::read(&*self.bell, &mut [0u8; 8]);
         }
     }
+}
+
+/// Whether a packet opens a connection.
+fn opens(packet: &Packet) -> bool {
+    let Body::Tcp(segment) = &packet.body else { return false };
+    segment.flags & (Flags::SYN | Flags::ACK) == Flags::SYN
 }

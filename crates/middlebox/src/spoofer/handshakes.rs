@@ -52,6 +52,12 @@ impl Handshakes {
         self.ages.len()
     }
 
+    /// Whether a segment to this receiver may be of a handshake that is not complete.
+    pub(super) fn knows(&self, to: &FourTuple) -> bool {
+        !self.pending.is_empty()
+            && (self.pending.contains_key(to) || self.pending.contains_key(&to.reversed()))
+    }
+
     /// Takes note of a segment of a connection that is not split. `to` names it as the segment's
     /// receiver does. Returns the handshake that the segment completes: then the connection can be split,
     /// and the segment is its first.
@@ -64,8 +70,7 @@ impl Handshakes {
     ) -> Option<Complete> {
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
-            self.forget(&to);
-            self.forget(&to.reversed());
+            self.on_reset(to, segment);
         } else if is_syn(segment) {
             self.on_syn(now, to.reversed(), (from, packet), segment);
         } else if flags.contains(Flags::SYN) {
@@ -140,6 +145,23 @@ impl Handshakes {
         pending.is_repeated |= pending.syn_ack.is_some();
         pending.syn_ack = Some((*segment, now));
         pending.ports[Side::Server as usize] = from;
+    }
+
+    /// Forgets a handshake that one of its ends resets. Others do not know its numbers, and their resets pass, for the
+    /// ends to ignore (RFC 9293 §3.10.7.3, RFC 5961 §3).
+    fn on_reset(&mut self, to: FourTuple, reset: &Segment) {
+        let client = to.reversed();
+        if let Some(pending) = self.pending.get(&client)
+            && reset.seq == pending.syn.seq + 1
+        {
+            self.forget(&client);
+        }
+        if let Some(pending) = self.pending.get(&to)
+            && (reset.flags.contains(Flags::ACK) && reset.ack == pending.syn.seq + 1
+                || pending.syn_ack.is_some_and(|(syn_ack, _)| reset.seq == syn_ack.seq + 1))
+        {
+            self.forget(&to);
+        }
     }
 
     /// The handshake that a segment of the client completes.

@@ -199,13 +199,26 @@ fn what_cannot_be_split_is_left_alone_and_counted() {
 }
 
 #[test]
-fn a_reset_ends_a_handshake() {
-    let mut splitter = splitter();
-    passes(&mut splitter, 0, syn());
-    passes(&mut splitter, 30, packet(false, Flags::RST | Flags::ACK, 0, 1001, 0));
-    passes(&mut splitter, 60, syn_ack());
-    passes(&mut splitter, 530, packet(true, Flags::ACK, 1001, 5001, 100));
-    assert_eq!(count(&splitter, "split connections"), 0);
+fn a_reset_of_an_end_ends_a_handshake_and_that_of_one_who_does_not_know_its_numbers_does_not() {
+    for (from_client, flags, seq, ack, is_answered) in [
+        (true, Flags::RST, 1001, 0, true),
+        (false, Flags::RST | Flags::ACK, 0, 1001, false),
+        (false, Flags::RST, 5001, 0, true),
+    ] {
+        for off in [0, 1, u32::MAX, 1 << 31] {
+            let mut splitter = splitter();
+            passes(&mut splitter, 0, syn());
+            if is_answered {
+                passes(&mut splitter, 30, syn_ack());
+            }
+            let (seq, ack) = (off.wrapping_add(seq), off.wrapping_add(ack));
+            passes(&mut splitter, 40, packet(from_client, flags, seq, ack, 0));
+            passes(&mut splitter, 60, syn_ack());
+            pass(&mut splitter, 530, packet(true, Flags::ACK, 1001, 5001, 100));
+            let split = count(&splitter, "split connections");
+            assert_eq!(split, u64::from(off != 0), "{from_client} {flags:?} {off}");
+        }
+    }
 }
 
 #[test]
@@ -319,7 +332,8 @@ fn handshakes_that_are_reset_take_no_memory_behind_one_that_lasts() {
         let mut packet = syn();
         packet.ip.source = IpAddr::V4(Ipv4Addr::from_bits(number));
         passes(&mut splitter, 1 + u64::from(number) / 1000, packet);
-        packet.tcp_mut().unwrap().flags = Flags::RST;
+        let segment = packet.tcp_mut().unwrap();
+        (segment.seq, segment.flags) = (segment.seq + 1, Flags::RST);
         passes(&mut splitter, 1 + u64::from(number) / 1000, packet);
     }
     assert!(splitter.handshakes.remembered() <= 2 * 65_536);

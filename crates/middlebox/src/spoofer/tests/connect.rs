@@ -101,7 +101,7 @@ fn clients_that_do_not_exist_take_no_more_than_a_part_and_no_server_hears_of_the
         assert!(sent.iter().all(|packet| packet.ip.destination != SERVER), "{sent:?}");
     }
     assert_eq!(passed, 10_000 - Relays::HALF_OPEN);
-    assert_eq!(count(&splitter, "connections not split: too many handshakes"), passed as u64);
+    assert_eq!(splitter.handshakes.remembered(), passed);
     // Each is forgotten once it does not answer for a while.
     let mut now = Time::ZERO;
     while splitter.next_wake() < Time::NEVER {
@@ -163,11 +163,25 @@ fn servers_that_accept_clients_that_do_not_exist_take_no_more_than_a_part() {
     assert_eq!(passed, 10_000 - Relays::HALF_OPEN);
     assert_eq!(splitter.relays.open_connections(), Relays::HALF_OPEN);
     // The next ones pass, too, until the first are old. Then these give way, and their servers are told.
-    assert_eq!(pass(&mut splitter, 5000, syn()).0, Verdict::Forward);
+    assert_eq!(pass(&mut splitter, 5000, syn_of(1)).0, Verdict::Forward);
+    assert_eq!(pass(&mut splitter, 5001, syn_of(1)).0, Verdict::Forward, "what passes goes on so");
     let sent = taken(&mut splitter, 5001, syn());
     let resets = sent.iter().filter(|packet| segment(packet).flags.contains(Flags::RST));
     assert!(resets.clone().any(|packet| packet.ip.destination == SERVER), "{sent:?}");
     assert_eq!(splitter.relays.open_connections(), Relays::HALF_OPEN);
+}
+
+#[test]
+fn where_too_many_are_half_open_handshakes_pass_and_connections_are_split_afterwards() {
+    for connect in [Connect::First, Connect::AtOnce] {
+        let mut splitter = box_that(connect);
+        (0..5000).for_each(|number| drop(pass(&mut splitter, 1, syn_of(0x0b00_0000 + number))));
+        passes(&mut splitter, 10, syn());
+        passes(&mut splitter, 40, syn_ack());
+        assert_eq!(count(&splitter, "split connections"), Relays::HALF_OPEN as u64);
+        taken(&mut splitter, 70, packet(true, Flags::ACK, 1001, 5001, 100));
+        assert_eq!(count(&splitter, "split connections"), Relays::HALF_OPEN as u64 + 1);
+    }
 }
 
 #[test]

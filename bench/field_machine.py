@@ -2,7 +2,7 @@
 
 Throughput and CPU time of one and of a hundred flows (iperf3), connections per second and the time
 of a request (ab, with HAProxy as the web server), the memory of 10,000 idle connections (fewer
-where a process may not open enough files). CPU time is that of the whole machine (/proc/stat), with
+where a proxy may not open enough files). CPU time is that of the whole machine (/proc/stat), with
 both ends, so nothing else may run on it.
 """
 
@@ -174,9 +174,10 @@ def requests(names: Mapping[str, str], haproxy: Path) -> Iterator[tuple[str, flo
                     yield name, times[percent]
 
 
-def memory(names: Mapping[str, str], process: int | None) -> Iterator[tuple[str, float]]:
+def memory(
+    names: Mapping[str, str], process: int | None, crowd: int
+) -> Iterator[tuple[str, float]]:
     """KiB of an idle connection: of the gateway's process, and of the machine with both ends."""
-    crowd = min(CROWD, field.files_allowed() // field.FILES_EACH - 100)
     idle = ["python3", field.HERE / "idle.py"]
     server = field.inside(names["server"], *idle, "serve", SERVER, field.PORT)
     user = field.inside(names["user"], *idle, "hold", SERVER, field.PORT, crowd)
@@ -211,10 +212,13 @@ def one(
     programs: Mapping[str, Path], candidate: Candidate, absent: set[str]
 ) -> Iterator[tuple[str, float]]:
     """All values of one candidate."""
+    # The ends open one for each connection.
+    each = field.FILES_EACH if candidate.is_proxy else 1
+    crowd = min(CROWD, field.files_allowed() // each - 100)
     parts = {
         "iperf3": lambda names, _: throughput(names),
         "ab": lambda names, _: requests(names, programs["haproxy"]),
-        "memory": memory,
+        "memory": lambda names, process: memory(names, process, crowd),
     }
     for part, values in parts.items():
         if part in absent:

@@ -1,10 +1,12 @@
 """`lasthopd` beside the kernel's own TCP, PEPsal and HAProxy, and keeps the results.
 
 python bench/field_matrix.py hop        bad hops: goodput, first byte, page load
+python bench/field_matrix.py long       downloads of a minute over a satellite hop, by its loss
 python bench/field_matrix.py machine    a fast LAN: throughput, CPU time, connections, memory
-python bench/field_matrix.py            both
+python bench/field_matrix.py            all
 
-Some hops once, in about ten minutes; FULL=1 in the environment: all of them, five times in turn.
+Some hops once, in about a quarter of an hour, as `long`; FULL=1 in the environment: all of them,
+five times in turn.
 It needs root, curl, haproxy, nft, iperf3 and ab. PEPsal is compiled from its repository
 into build/pepsal (git, autoconf, automake, libtool), unless PEPSAL names its program. What is
 missing is left out, with a word about it.
@@ -57,6 +59,15 @@ ALL = (
     ),
     BURSTS,
 )
+#: For downloads of a minute, and what carries them.
+LONG = tuple(Hop(10, 600, loss) for loss in (0.0, 0.001, 0.01, 0.05, 0.1))
+LONG_S = 60.0
+LONG_CANDIDATES = tuple(
+    candidate
+    for candidate in CANDIDATES
+    if candidate.name in ("direct, CUBIC", "direct, BBR", "lasthopd spoof", "lasthopd pair")
+)
+PARTS = ("hop", "long", "machine")
 #: A page of 30 objects of 10 kB, over six connections.
 PAGE, OBJECTS, OBJECT, CONNECTIONS = 20_000, 30, 10_000, 6
 #: Attempts while the machine is too busy, and seconds that a page may take.
@@ -186,11 +197,14 @@ def predicted(
 
 
 def hops(
-    programs: Mapping[str, Path], which: Iterable[Hop], repeats: int, seconds: float
+    programs: Mapping[str, Path],
+    which: Sequence[Hop],
+    candidates: Iterable[Candidate],
+    repeats: int,
+    seconds: float,
 ) -> Iterator[record.Row]:
     """Every hop with every candidate, `repeats` times in turn; then one row for each."""
-    which = list(which)
-    candidates = [candidate for candidate in CANDIDATES if field.can_run(candidate, programs)]
+    candidates = [candidate for candidate in candidates if field.can_run(candidate, programs)]
     found: dict[tuple[Hop, Candidate], list[record.Row]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder)
@@ -247,39 +261,37 @@ def spread(values: Sequence[float]) -> list[float] | None:
 def main() -> int:
     """Measures, keeps the results and prints them; 1 if bytes were wrong."""
     parser = argparse.ArgumentParser(description="lasthopd beside others.")
-    parser.add_argument("parts", nargs="*", help="hop, machine; both if absent")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all if absent")
     parser.add_argument("--repeats", type=int, default=5 if full() else 1)
     parser.add_argument("--seconds", type=float, default=20.0 if full() else 12.0)
     parser.add_argument("--output", type=Path, default=record.RESULTS)
     options = parser.parse_args()
-    parts = options.parts or ["hop", "machine"]
-    if set(parts) - {"hop", "machine"}:
-        parser.error("parts are hop and machine")
+    parts = options.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}: expected {', '.join(PARTS)}")
     field.need("ip", "curl")
     field.ended_in_order()
     own = field.Programs.built()
     programs = {"network": own.network, "lasthopd": own.lasthopd, **programs_of_others()}
-    head = {**record.circumstances(), **versions(programs)}
+    head = {**record.circumstances(), **versions(programs), "repeats": options.repeats}
     right = True
-    if "hop" in parts:
-        which = ALL if full() else QUICK
-        rows = list(hops(programs, which, options.repeats, options.seconds))
-        about = {"repeats": options.repeats, "seconds": options.seconds}
-        record.keep(
-            options.output / "field.json", {"experiment": "field", **head, **about, "rows": rows}
-        )
+
+    def keep(experiment: str, rows: list[record.Row], **about: object) -> None:
+        result = {"experiment": experiment, **head, **about, "rows": rows}
+        record.keep(options.output / f"{experiment}.json", result)
         for row in rows:
             print(json.dumps(row))
-        right = all(row["ok"] for row in rows)
+
+    for part, which, candidates, seconds in (
+        ("hop", ALL if full() else QUICK, CANDIDATES, options.seconds),
+        ("long", LONG, LONG_CANDIDATES, LONG_S),
+    ):
+        if part in parts:
+            rows = list(hops(programs, which, candidates, options.repeats, seconds))
+            keep("field" if part == "hop" else "field-long", rows, seconds=seconds)
+            right &= all(row["ok"] for row in rows)
     if "machine" in parts:
-        rows = list(field_machine.measured(programs, options.repeats))
-        about = {"repeats": options.repeats}
-        record.keep(
-            options.output / "field-machine.json",
-            {"experiment": "field-machine", **head, **about, "rows": rows},
-        )
-        for row in rows:
-            print(json.dumps(row))
+        keep("field-machine", list(field_machine.measured(programs, options.repeats)))
     return 0 if right else 1
 
 

@@ -280,6 +280,11 @@ class Candidate:
     mode: str = "spoof"
     rate: bool = True
 
+    @property
+    def is_proxy(self) -> bool:
+        """Whether it has sockets of the kernel's for each connection."""
+        return self.kind in ("pepsal", "haproxy")
+
     @contextlib.contextmanager
     def at(self, place: Place, programs: Mapping[str, Path]) -> Iterator[tuple[int | None, Guard]]:
         """Runs it at a gateway; its process id is that of the process that carries packets."""

@@ -77,11 +77,30 @@ def hops(result: Result) -> str:
         "A page of 30 objects, seconds:",
         of_hops(rows, page),
     ]
+    return "\n\n".join([*parts, about_runs(result)])
+
+
+def long(result: Result) -> str:
+    """Goodput of long downloads."""
+    rows = result["rows"]
+    own = [row for row in rows if row["predicted_mbps"] is not None]
+    parts = [
+        "Goodput over the hop's capacity x (1 - loss), per cent:",
+        of_hops(rows, goodput),
+        "Goodput, Mb/s: what the lab predicts, and what was measured:",
+        of_hops(own, prediction),
+    ]
+    return "\n\n".join([*parts, about_runs(result)])
+
+
+def about_runs(result: Result) -> str:
+    """How often, and how well, it was measured."""
+    rows = result["rows"]
     runs, void = (sum(row[name] for row in rows) for name in ("runs", "void"))
     wrong = sum(not row["ok"] for row in rows)
     about = f"*Runs of each, in turn: {result['repeats']}; a download has {result['seconds']:g} s. "
     about += f"Of {runs} runs, the machine was too busy in {void}. Wrong bytes in {wrong} cases. "
-    return "\n\n".join([*parts, f"{about}{versions(result)}*"])
+    return f"{about}{versions(result)}*"
 
 
 def machine(result: Result) -> str:

@@ -2,18 +2,19 @@
 
 use crate::connections::{Connection, Connections};
 use crate::control::make_folder_of;
-use crate::handover::{self, Before};
+use crate::handover::{Before, Part};
 use crate::journal::Journal;
 use crate::lost::Lost;
 use crate::network::Network;
 use crate::peer::{self, Mtu, PeerError, Way};
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
+use crate::workers::Workers;
 use crate::{Observation, doctor, secret};
 use base::Seed;
 use base::settings::Bytes;
-use host::Middlebox as _;
-use live::inline::{Captures, Counts, Inline, Running, Side};
+use host::{FourTuple, Middlebox as _};
+use live::inline::{Captures, Counts, Inline, Owners, Side};
 use live::{Clock, Netlink};
 use middlebox::{Contents, Gateway as PairGateway, Neighbour, Pair, Site, Splitter, Spoofer};
 use scenario::{Gateway, Peer, Work};
@@ -21,8 +22,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tcp::Config;
 use thiserror::Error;
 use tracing::info;
@@ -84,7 +85,7 @@ pub enum Error {
 
 /// A gateway, which runs until this is dropped.
 pub struct Daemon {
-    plane: Running<Plane>,
+    workers: Workers,
     mtu: u16,
     clock: Clock,
     /// Records that were not written.
@@ -116,73 +117,89 @@ impl Daemon {
             doctor::admit(gateway)?;
         }
         let mtu = largest_mtu(gateway)?;
-        let seed = Seed(getrandom::u64()?);
         let (secret, journal) = match state {
-            None => (seed, None),
-            Some(state) => (state.secret()?, Some(state.journal()?)),
+            None => (Seed(getrandom::u64()?), None),
+            Some(state) => (state.secret()?, Some(Arc::new(Mutex::new(state.journal()?)))),
         };
         // What a program goes on with has the times of the one before.
         let clock = Clock::of_machine();
         let paused_at = before.as_ref().map(|before| before.paused_at);
-        let mut way = None;
+        let owners = match &before {
+            Some(before) => Owners::new(before.parts.len(), before.key),
+            None => Owners::new(gateway.workers, [getrandom::u64()?, getrandom::u64()?]),
+        };
         let unwritten = Arc::default();
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
-        let (work, memory) = with_memory(&gateway.work);
-        let mut kind = match &work {
-            Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu, seed)),
-            Work::Pair(pair, peer) => {
-                let known = before.as_ref().and_then(|before| before.peer);
-                let hop = match peer.mtu {
-                    Some(mtu) => Mtu::Known(mtu),
-                    None => Mtu::AtMost(Netlink::open()?.mtu(&gateway.wan)?),
-                };
-                let opened = Way::open(clock.now(), peer, (known, hop))?;
-                let pair = Pair { mtu: hop.first(), ..pair.clone() };
-                let plane = one_of_pair(gateway, &pair, opened.names(), peer, (mtu, seed));
-                way = Some(opened);
-                Kind::Pair(plane)
-            }
-        };
-        // Those of connections alone go on: associations must not get the tokens of earlier ones.
-        kind.relays().set_secrets(secret.stream("numbers"));
-        let (network, tuns, pieces) = match before {
-            None => {
-                let (network, tuns) = Network::set_up(gateway)?;
-                (network, tuns, Vec::new())
-            }
-            Some(Before { connections, pieces, tuns, .. }) => {
-                kind.take_over(clock.now(), connections);
-                (Network::take_over(gateway)?, tuns, pieces)
-            }
-        };
-        let goes_on = kind.relays().connections();
-        let lost = Lost::new(clock.now(), journal, seed.stream("lost"), goes_on);
-        let plane = Plane::new(kind, lost, records);
-        let inline = Inline::new(plane, tuns, &gateway.lan, clock)?;
-        let mut inline = inline.with_payloads(pieces).with_memory(memory);
-        if let Some(way) = way {
-            inline = inline.with_underlay(Box::new(way));
+        let (work, memory) = part_of(&gateway.work, owners.workers());
+        let known = before.as_ref().and_then(|before| before.peer);
+        let mut way = None;
+        let mut kinds = Vec::new();
+        for _ in 0..owners.workers() {
+            let mut kind = match &work {
+                Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu)?),
+                Work::Pair(pair, peer) => {
+                    let hop = match peer.mtu {
+                        Some(mtu) => Mtu::Known(mtu),
+                        None => Mtu::AtMost(Netlink::open()?.mtu(&gateway.wan)?),
+                    };
+                    let opened = Way::open(clock.now(), peer, (known, hop))?;
+                    let pair = Pair { mtu: hop.first(), ..pair.clone() };
+                    let plane = one_of_pair(gateway, &pair, opened.names(), peer, mtu)?;
+                    way = Some(opened);
+                    Kind::Pair(plane)
+                }
+            };
+            // Those of connections alone go on: associations must not get the tokens of earlier ones.
+            kind.relays().set_secrets(secret.stream("numbers"));
+            kinds.push(kind);
         }
-        let plane = inline.start()?;
+        let (network, left) = match before {
+            None => {
+                let (network, queues) = Network::set_up(gateway)?;
+                (network, queues.into_iter().map(|tuns| (tuns, Vec::new())).collect())
+            }
+            Some(Before { parts, .. }) => {
+                let take_over = |(part, kind): (Part, &mut Kind)| {
+                    kind.take_over(clock.now(), part.connections);
+                    (part.tuns, part.pieces)
+                };
+                let left: Vec<_> = parts.into_iter().zip(&mut kinds).map(take_over).collect();
+                (Network::take_over(gateway)?, left)
+            }
+        };
+        let mut workers = Vec::new();
+        for (number, (mut kind, (tuns, pieces))) in kinds.into_iter().zip(left).enumerate() {
+            let goes_on = kind.relays().connections();
+            let random = Seed(getrandom::u64()?).stream("lost");
+            let owns = |connection: &FourTuple| owners.of(connection) == number;
+            let lost = Lost::new(clock.now(), journal.clone(), random, owns, goes_on);
+            let plane = Plane::new(kind, lost, records.clone());
+            let inline = Inline::new(plane, tuns, &gateway.lan, clock)?;
+            let inline = inline.with_payloads(pieces).with_memory(memory);
+            workers.push(match way.take() {
+                Some(way) => inline.with_underlay(Box::new(way)),
+                None => inline,
+            });
+        }
+        // It is that of the workers alone: the last of them removes its file.
+        drop(journal);
+        let workers = Workers::start(workers, owners)?;
         if let Some(paused_at) = paused_at {
             let paused_milliseconds = clock.now().since(paused_at).as_nanos() / 1_000_000;
             info!(paused_milliseconds, "goes on with the connections of the program before");
         }
-        Ok(Daemon { plane, mtu, clock, unwritten, _network: network })
+        Ok(Daemon { workers, mtu, clock, unwritten, _network: network })
     }
 
     /// Executes a program with the arguments of this one, which goes on with all connections. It returns only if
     /// that is not possible; those whose servers had not answered yet are reset then, and nothing else has changed.
     pub fn hand_over(&self, program: &Path) -> Error {
-        let path = program.to_owned();
-        let executed =
-            self.plane.call(|now, plane, _| plane.relays().reset_half_open(now)).and_then(|()| {
-                self.plane.pause(move |moment| {
-                    moment.middlebox.flush_records();
-                    handover::execute(moment, &path)
-                })
-            });
-        match executed {
+        let prepare = |now, plane: &mut Plane, _: &Counts| {
+            plane.relays().reset_half_open(now);
+            plane.flush_records();
+        };
+        let prepared = self.workers.call_each(prepare);
+        match prepared.and_then(|_| self.workers.hand_over(program)) {
             Ok(source) => Error::Execute { program: program.display().to_string(), source },
             Err(error) => error.into(),
         }
@@ -191,7 +208,7 @@ impl Daemon {
     /// Whether it runs. It ends by itself if one of its devices is removed.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.plane.is_running()
+        self.workers.are_running()
     }
 
     /// The counters of the packets.
@@ -199,7 +216,8 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn counts(&self) -> Result<Counts, Error> {
-        Ok(self.plane.call(|_, _, counts| *counts)?)
+        let of_each = self.workers.call_each(|_, _, counts| *counts)?;
+        Ok(of_each.into_iter().fold(Counts::default(), |all, counts| all + counts))
     }
 
     /// The counters of its box, by their names.
@@ -207,14 +225,7 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn boxes(&self) -> Result<BTreeMap<&'static str, u64>, Error> {
-        let counts = |_, plane: &mut Plane, _: &Counts| {
-            let mut counts = BTreeMap::new();
-            plane.counts(&mut |name, value| {
-                counts.insert(name, value);
-            });
-            counts
-        };
-        Ok(self.plane.call(counts)?)
+        Ok(self.observe()?.counters)
     }
 
     /// All counters and gauges, of one moment.
@@ -238,7 +249,8 @@ impl Daemon {
             observed.gauges.insert("ends_to_be_reset", lost);
             observed
         };
-        let observed = self.plane.call(observe)?;
+        let of_each = self.workers.call_each(observe)?.into_iter();
+        let observed = of_each.reduce(Observation::and).unwrap_or_default();
         Ok(Observation { unwritten: self.unwritten.load(Ordering::Relaxed), ..observed })
     }
 
@@ -249,16 +261,11 @@ impl Daemon {
     pub fn connections(&self) -> Result<Connections, Error> {
         // Packets need not wait until a large table was looked at.
         const PART: usize = 512;
-        let mut all = Vec::new();
-        for start in (0..).step_by(PART) {
-            let part = self.plane.call(move |now, plane, _| {
-                let carried = plane.relays().carried(start..start + PART)?;
-                Some(carried.map(|carried| Connection::new(now, &carried)).collect::<Vec<_>>())
-            })?;
-            let Some(part) = part else { break };
-            all.extend(part);
-        }
-        Ok(Connections::new(all))
+        let parts = self.workers.call_in_parts(|number, now, plane| {
+            let carried = plane.relays().carried(number * PART..(number + 1) * PART)?;
+            Some(carried.map(|carried| Connection::new(now, &carried)).collect::<Vec<_>>())
+        })?;
+        Ok(Connections::new(parts.into_iter().flatten().collect()))
     }
 
     /// Lets new connections pass unsplit; or, with `false`, splits them again. Those that it carries go on.
@@ -266,7 +273,8 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn drain(&self, draining: bool) -> Result<(), Error> {
-        Ok(self.plane.call(move |_, plane, _| plane.relays().drain(draining))?)
+        self.workers.call_each(move |_, plane, _| plane.relays().drain(draining))?;
+        Ok(())
     }
 
     /// Copies of the packets from and to a user, and the clock of their times; a capture before
@@ -275,7 +283,7 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn capture(&self, user: IpAddr) -> Result<(Captures, Clock), Error> {
-        Ok((self.plane.capture(user, self.clock)?, self.clock))
+        Ok((self.workers.capture(user, self.clock)?, self.clock))
     }
 
     /// Sets what may be set while it runs: how new connections are split, the rate if it is given, and the file of
@@ -285,19 +293,21 @@ impl Daemon {
     /// If the file cannot be opened, and nothing has changed then; or if it has ended.
     pub fn set(&self, gateway: &Gateway) -> Result<(), Error> {
         let records = records(gateway.records.as_deref(), self.clock, &self.unwritten)?;
-        let ((work, memory), tcp) = (with_memory(&gateway.work), tcp_within(gateway, self.mtu));
-        self.plane.set_memory(memory)?;
-        Ok(self.plane.call(move |_, plane, _| {
+        let (work, memory) = part_of(&gateway.work, gateway.workers);
+        let tcp = tcp_within(gateway, self.mtu);
+        self.workers.set_memory(memory)?;
+        self.workers.call_each(move |_, plane, _| {
             plane.set(&work, &tcp);
             plane.record(records);
-        })?)
+        })?;
+        Ok(())
     }
 
     /// Ends it. Connections that it carries are reset.
     pub fn stop(self) {
-        // It fails if the thread has ended; then nothing can be sent.
-        let _ = self.plane.call(|now, plane, _| plane.relays().reset_all(now));
-        self.plane.stop().middlebox.end();
+        // It fails if a thread has ended; then nothing can be sent.
+        let _ = self.workers.call_each(|now, plane, _| plane.relays().reset_all(now));
+        self.workers.stop();
     }
 }
 
@@ -351,23 +361,32 @@ fn largest_mtu(gateway: &Gateway) -> Result<u16, Error> {
     Ok(u16::try_from(largest).unwrap_or(u16::MAX))
 }
 
-/// The same, with a quarter of the machine's memory if nothing is said of memory; and how much that is, bytes.
-fn with_memory(work: &Work) -> (Work, u64) {
+/// The work of one of so many workers: each has an equal part of what users may take, and of a quarter of the machine's
+/// memory if nothing is said of memory. And how much that is, bytes.
+fn part_of(work: &Work, workers: usize) -> (Work, u64) {
     let machine = rustix::system::sysinfo();
     let of_machine = (machine.totalram as u64).saturating_mul(machine.mem_unit.into());
-    let mut work = work.clone();
-    let memory = match &mut work {
-        Work::Spoof(spoofer) => &mut spoofer.memory,
-        Work::Pair(pair, _) => &mut pair.memory,
+    let (workers, mut work) = (workers as u32, work.clone());
+    let (connections, of_user, memory) = match &mut work {
+        Work::Spoof(spoofer) => {
+            (&mut spoofer.connections, &mut spoofer.connections_per_user, &mut spoofer.memory)
+        }
+        Work::Pair(pair, _) => {
+            (&mut pair.connections, &mut pair.connections_per_user, &mut pair.memory)
+        }
     };
-    let Bytes(bytes) = *memory.get_or_insert(Bytes(of_machine / 4));
-    (work, bytes)
+    *connections = connections.div_ceil(workers);
+    *of_user = of_user.map(|most| most.div_ceil(workers));
+    let Bytes(bytes) = memory.unwrap_or(Bytes(of_machine / 4));
+    let part = bytes.div_ceil(workers.into());
+    *memory = Some(Bytes(part));
+    (work, part)
 }
 
 /// The box of a gateway that spoofs. It sends nothing in its own name.
-fn splitter(gateway: &Gateway, spoofer: &Spoofer, mtu: u16, seed: Seed) -> Splitter {
+fn splitter(gateway: &Gateway, spoofer: &Spoofer, mtu: u16) -> Result<Splitter, Error> {
     let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    at_site(gateway, [none, none], (mtu, seed), |site| spoofer.splitter(site))
+    at_site(gateway, [none, none], mtu, |site| spoofer.splitter(site))
 }
 
 /// The box of one of two gateways with these names.
@@ -376,10 +395,10 @@ fn one_of_pair(
     pair: &Pair,
     names: [IpAddr; 2],
     peer: &Peer,
-    (mtu, seed): (u16, Seed),
-) -> PairGateway {
+    mtu: u16,
+) -> Result<PairGateway, Error> {
     let is_ipv6 = peer::is_over_ipv6(peer.address);
-    at_site(gateway, names, (mtu, seed), |site| pair.gateway(site, peer::overhead(is_ipv6)))
+    at_site(gateway, names, mtu, |site| pair.gateway(site, peer::overhead(is_ipv6)))
 }
 
 /// The settings of the gateway's TCP, where no packet is longer.
@@ -391,10 +410,11 @@ fn tcp_within(gateway: &Gateway, mtu: u16) -> Config {
 fn at_site<R>(
     gateway: &Gateway,
     [own, peer]: [IpAddr; 2],
-    (mtu, seed): (u16, Seed),
+    mtu: u16,
     make: impl FnOnce(&Site<'_>) -> R,
-) -> R {
-    make(&Site {
+) -> Result<R, Error> {
+    let seed = Seed(getrandom::u64()?);
+    Ok(make(&Site {
         own: [own, own],
         neighbours: &[Neighbour { name: Gateway::HOP, address: peer, port: Side::Wan.port() }],
         attached: None,
@@ -405,5 +425,5 @@ fn at_site<R>(
         has_streams: false,
         contents: &Contents::default(),
         random: &|| seed.stream("gateway"),
-    })
+    }))
 }

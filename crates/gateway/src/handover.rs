@@ -6,7 +6,7 @@ use crate::plane::Plane;
 use base::Time;
 use live::Tun;
 use live::inherit::{inherited, pass_on};
-use live::inline::Moment;
+use live::inline::{Moment, Running};
 use relay::{Handover, RelaySnapshot};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
@@ -17,10 +17,11 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc;
 use thiserror::Error;
 
-/// The variable in which the new program finds the numbers of the descriptors: of the file, and of the devices of
-/// LAN and WAN.
+/// The variable in which the new program finds the numbers of the descriptors: for each worker, that of the file, and
+/// those of its queues of the devices of LAN and WAN.
 pub const VARIABLE: &str = "LASTHOPD_HANDOVER";
 
 /// The command that prints [`format`].
@@ -30,14 +31,14 @@ pub(crate) const QUESTION: &str = "handover-format";
 #[must_use]
 pub fn format() -> String {
     let (tcp, srp) = (tcp::Snapshot::VERSION, srp::Snapshot::VERSION);
-    format!("1-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
+    format!("2-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
 }
 
 /// Why there is nothing to go on with.
 #[derive(Debug, Error)]
 pub enum HandoverError {
     /// The variable has been set by someone else.
-    #[error("{VARIABLE} is {0:?}, expected the numbers of three descriptors")]
+    #[error("{VARIABLE} is {0:?}, expected the numbers of three descriptors for each worker")]
     Variable(String),
     /// A descriptor is not open.
     #[error("descriptor {0} of {VARIABLE}: {1}")]
@@ -64,17 +65,26 @@ pub enum HandoverError {
 pub struct Before {
     /// Since when packets wait.
     pub(crate) paused_at: Time,
-    pub(crate) connections: Handover,
-    pub(crate) pieces: Vec<(u64, Box<[u8]>)>,
-    pub(crate) tuns: [Tun; 2],
+    /// The key by which workers own connections.
+    pub(crate) key: [u64; 2],
+    /// By worker. There is at least one.
+    pub(crate) parts: Vec<Part>,
     /// Where the other gateway of a pair was.
     pub(crate) peer: Option<SocketAddr>,
 }
 
-/// The state. The bytes of the pieces follow it in the file.
+/// What a worker has left.
+pub(crate) struct Part {
+    pub(crate) connections: Handover,
+    pub(crate) pieces: Pieces,
+    pub(crate) tuns: [Tun; 2],
+}
+
+/// The state of a worker. The bytes of the pieces follow it in the file.
 #[derive(Serialize, Deserialize)]
 struct State {
     paused_at: Time,
+    key: [u64; 2],
     connections: Handover,
     /// Places and lengths.
     pieces: Vec<(u64, u32)>,
@@ -91,21 +101,28 @@ impl Before {
         let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
         let value = value.to_string_lossy().into_owned();
         let numbers: Option<Vec<RawFd>> = value.split(',').map(|part| part.parse().ok()).collect();
-        let Some(&[file, lan, wan]) = numbers.as_deref() else {
+        let workers = numbers.as_deref().map(<[RawFd]>::as_chunks::<3>);
+        let Some((workers @ [_, ..], [])) = workers else {
             return Err(HandoverError::Variable(value));
         };
-        let open = |number| {
+        let open = |&number: &RawFd| {
             inherited(number).map_err(|error| HandoverError::Descriptor(number, error.into()))
         };
-        let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
-        let tuns = [Tun::inherit(lan, DEVICES[0])?, Tun::inherit(wan, DEVICES[1])?];
-        let (state, pieces) = read(file.into())?;
-        let State { paused_at, connections, peer, .. } = state;
-        Ok(Some(Before { paused_at, connections, pieces, tuns, peer }))
+        let mut before = None;
+        for [file, lan, wan] in workers {
+            let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
+            let tuns = [Tun::inherit(lan, DEVICES[0])?, Tun::inherit(wan, DEVICES[1])?];
+            let (state, pieces) = read(file.into())?;
+            let State { paused_at, key, connections, peer, .. } = state;
+            let before = before.get_or_insert(Before { paused_at, key, parts: Vec::new(), peer });
+            before.parts.push(Part { connections, pieces, tuns });
+        }
+        Ok(before)
     }
 }
 
-type Pieces = Vec<(u64, Box<[u8]>)>;
+/// Bytes of payloads, with their places.
+pub(crate) type Pieces = Vec<(u64, Box<[u8]>)>;
 
 fn read(mut file: File) -> Result<(State, Pieces), HandoverError> {
     file.rewind().map_err(HandoverError::State)?;
@@ -145,39 +162,75 @@ fn write_part(file: &mut impl Write, part: &[u8]) -> io::Result<()> {
     file.write_all(part)
 }
 
-/// Executes a program, with the arguments of this one, that goes on with all connections. It returns only if that is
-/// not possible; nothing has changed then.
-pub(crate) fn execute(moment: Moment<'_, Plane>, program: &Path) -> io::Error {
+/// Executes a program, with the arguments of this one, that goes on with all connections of these workers, whose
+/// connections are shared out by this key. It returns only if that is not possible; nothing has changed then.
+///
+/// # Errors
+/// If a worker has ended.
+pub(crate) fn execute(
+    workers: &[Running<Plane>],
+    key: [u64; 2],
+    program: &Path,
+) -> Result<io::Error, live::Error> {
+    std::thread::scope(|scope| {
+        let (sender, left) = mpsc::channel();
+        // Packets wait until another program runs, or this one goes on: when these are dropped.
+        let mut paused = Vec::new();
+        for (number, worker) in workers.iter().enumerate() {
+            let (go_on, pause) = mpsc::channel::<()>();
+            paused.push(go_on);
+            let sender = sender.clone();
+            scope.spawn(move || {
+                worker.pause(move |mut moment| {
+                    let _ = sender.send((number, leave(&mut moment, key)));
+                    drop(sender);
+                    let _ = pause.recv();
+                    // It can only fail if a descriptor is closed, and they are not.
+                    let _ = pass_on_all(moment.tuns(), false);
+                })
+            });
+        }
+        drop(sender);
+        let mut left: Vec<_> = left.iter().collect();
+        if left.len() < workers.len() {
+            return Err(live::Error::Stopped);
+        }
+        left.sort_unstable_by_key(|(number, _)| *number);
+        let left: io::Result<Vec<_>> = left.into_iter().map(|(_, part)| part).collect();
+        Ok(left.and_then(|left| execute_with(&left, program)).unwrap_or_else(|error| error))
+    })
+}
+
+/// The file with the state of a worker, and the numbers of its devices, which the next program inherits.
+fn leave(moment: &mut Moment<'_, Plane>, key: [u64; 2]) -> io::Result<(File, [RawFd; 2])> {
     let connections = moment.middlebox.hand_over(moment.now);
     let pieces = moment.payloads();
     let state = State {
         paused_at: moment.now,
+        key,
         connections,
         pieces: pieces.iter().map(|(place, bytes)| (*place, bytes.len() as u32)).collect(),
         peer: moment.peer,
     };
-    let file = match write(&state, &pieces) {
-        Ok(file) => file,
-        Err(error) => return error,
-    };
-    let [lan, wan] = moment.tuns();
-    let pass = |passes| -> io::Result<[RawFd; 3]> {
-        Ok([pass_on(&file, passes)?, pass_on(lan, passes)?, pass_on(wan, passes)?])
-    };
-    let error = match pass(true) {
-        Ok([file, lan, wan]) => {
-            let mut arguments = std::env::args_os();
-            let mut command = Command::new(program);
-            if let Some(name) = arguments.next() {
-                command.arg0(name);
-            }
-            command.args(arguments).env(VARIABLE, format!("{file},{lan},{wan}")).exec()
-        }
-        Err(error) => error,
-    };
-    // It can only fail if a descriptor is closed, and they are not.
-    let _ = pass(false);
-    error
+    Ok((write(&state, &pieces)?, pass_on_all(moment.tuns(), true)?))
+}
+
+fn pass_on_all([lan, wan]: [&Tun; 2], passes: bool) -> io::Result<[RawFd; 2]> {
+    Ok([pass_on(lan, passes)?, pass_on(wan, passes)?])
+}
+
+fn execute_with(left: &[(File, [RawFd; 2])], program: &Path) -> io::Result<io::Error> {
+    let mut numbers = Vec::new();
+    for (file, [lan, wan]) in left {
+        numbers.extend([pass_on(file, true)?, *lan, *wan].map(|number| number.to_string()));
+    }
+    let mut arguments = std::env::args_os();
+    let mut command = Command::new(program);
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    // If it fails, the files are closed.
+    Ok(command.args(arguments).env(VARIABLE, numbers.join(",")).exec())
 }
 
 fn write(state: &State, pieces: &[(u64, &[u8])]) -> io::Result<File> {

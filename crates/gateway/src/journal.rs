@@ -8,6 +8,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
 /// What the file begins with: its version.
@@ -25,6 +26,13 @@ pub(crate) struct Journal {
     vacant: Vec<u32>,
     /// Writing has failed, and that was said.
     is_broken: bool,
+    /// The next process needs it.
+    is_kept: bool,
+}
+
+/// A journal of several threads. What it protects is whole between any two statements.
+pub(crate) fn lock(journal: &Mutex<Journal>) -> MutexGuard<'_, Journal> {
+    journal.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Journal {
@@ -42,6 +50,7 @@ impl Journal {
             places: FxHashMap::default(),
             vacant: Vec::new(),
             is_broken: false,
+            is_kept: false,
         };
         match bytes.strip_prefix(&MAGIC) {
             Some(places) => journal.read(places),
@@ -101,8 +110,16 @@ impl Journal {
         self.is_broken = written.is_err();
     }
 
-    /// Removes the file: nothing is left to be reset.
+    /// Connections are left to be reset.
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Removes the file, unless it was to be kept.
     pub(crate) fn discard(self) {
+        if self.is_kept {
+            return;
+        }
         if let Err(error) = std::fs::remove_file(&self.path) {
             warn!(path = %self.path.display(), %error, "the journal is left behind");
         }

@@ -25,6 +25,7 @@ mod service;
 mod serving;
 mod status;
 pub mod top;
+mod workers;
 
 pub use capture::{Capture, Captured, Stop};
 pub use connections::{By, Connection, Connections, How, Rates, Record, Seen, State, User};

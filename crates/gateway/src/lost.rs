@@ -1,39 +1,43 @@
 //! Connections of a gateway before this one that was killed: their state is lost.
 
-use crate::journal::Journal;
+use crate::journal::{Journal, lock};
 use base::{Random, Time};
 use host::{Context, FourTuple};
 use middlebox::Resets;
 use rustc_hash::FxHashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use tracing::info;
 use wire::{Body, Flags, Packet, Segment};
 
 /// Ends that are to be reset, and the journal, from which they are known.
 pub(crate) struct Lost {
     resets: Resets,
-    journal: Option<Journal>,
+    /// That of all workers.
+    journal: Option<Arc<Mutex<Journal>>>,
 }
 
 impl Lost {
-    /// Those of the journal that are not among the connections which go on here. `random` is for numbers of
-    /// segments.
+    /// Those of the journal that a worker owns, and that are not among the connections which go on there. `random` is for
+    /// numbers of segments.
     pub(crate) fn new(
         now: Time,
-        mut journal: Option<Journal>,
+        journal: Option<Arc<Mutex<Journal>>>,
         random: Random,
+        owns: impl Fn(&FourTuple) -> bool,
         goes_on: impl Iterator<Item = FourTuple>,
     ) -> Lost {
         let goes_on: FxHashSet<FourTuple> = goes_on.collect();
-        if let Some(journal) = &mut journal {
-            goes_on.iter().for_each(|connection| journal.add(*connection));
-        }
         let mut resets = Resets::new(random);
-        let left = journal.iter().flat_map(Journal::connections);
         let mut connections = 0;
-        for connection in left.filter(|connection| !goes_on.contains(connection)) {
-            connections += 1;
-            resets.add(now, *connection);
-            resets.add(now, connection.reversed());
+        if let Some(journal) = &journal {
+            let mut journal = lock(journal);
+            goes_on.iter().for_each(|connection| journal.add(*connection));
+            let left = journal.connections().filter(|connection| owns(connection));
+            for connection in left.filter(|connection| !goes_on.contains(connection)) {
+                connections += 1;
+                resets.add(now, *connection);
+                resets.add(now, connection.reversed());
+            }
         }
         if connections > 0 {
             info!(connections, "resetting those of a gateway that has not ended them");
@@ -47,15 +51,15 @@ impl Lost {
 
     /// A connection has begun.
     pub(crate) fn on_began(&mut self, connection: FourTuple) {
-        if let Some(journal) = &mut self.journal {
-            journal.add(connection);
+        if let Some(journal) = &self.journal {
+            lock(journal).add(connection);
         }
     }
 
     /// A connection is over.
     pub(crate) fn on_ended(&mut self, connection: &FourTuple) {
-        if let Some(journal) = &mut self.journal {
-            journal.remove(connection);
+        if let Some(journal) = &self.journal {
+            lock(journal).remove(connection);
         }
     }
 
@@ -100,10 +104,14 @@ impl Lost {
         }
     }
 
-    /// The gateway ends, and has reset all that it carries.
+    /// The gateway ends, and has reset all that it carries. The last worker removes the file, if none needs it.
     pub(crate) fn end(self) {
-        if let Some(journal) = self.journal.filter(|_| self.resets.is_empty()) {
-            journal.discard();
+        let Some(journal) = self.journal else { return };
+        if !self.resets.is_empty() {
+            lock(&journal).keep();
+        }
+        if let Some(journal) = Arc::into_inner(journal) {
+            journal.into_inner().unwrap_or_else(PoisonError::into_inner).discard();
         }
     }
 }

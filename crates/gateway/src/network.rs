@@ -6,6 +6,7 @@ use live::netlink::{self, Family, IpProtocol, Rule};
 use live::{Error, Netlink, Offload, Tun};
 use scenario::Gateway;
 use std::io;
+use std::num::NonZeroUsize;
 use tracing::warn;
 
 /// The names of the devices, by [`Side`].
@@ -17,7 +18,7 @@ pub(crate) const TABLES: [u32; 2] = [201, 202];
 /// The priority of the rules: after those of the local table (0), before that of the main table (32766).
 pub(crate) const PRIORITY: u32 = 100;
 
-/// Packets that wait at a device until they are read.
+/// Packets that wait in each queue of a device until they are read.
 const QUEUE: u32 = 4096;
 
 /// ICMP for IPv6 (RFC 4443 §1).
@@ -31,16 +32,18 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Makes the devices, by [`Side`], and directs packets to them.
-    pub(crate) fn set_up(gateway: &Gateway) -> Result<(Network, [Tun; 2]), Error> {
+    /// Makes the devices, and directs packets to them. Returns their queues, by worker and by [`Side`].
+    pub(crate) fn set_up(gateway: &Gateway) -> Result<(Network, Vec<[Tun; 2]>), Error> {
         let netlink = Netlink::open()?;
         for interface in gateway.lan.iter().chain([&gateway.wan]) {
             netlink.index(interface)?;
         }
-        let devices = [device(&netlink, Side::Lan)?, device(&netlink, Side::Wan)?];
+        let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);
+        let [lan, wan] = Side::ALL.map(|side| device(&netlink, side, queues));
+        let queues = lan?.into_iter().zip(wan?).map(<[Tun; 2]>::from).collect();
         let network = Network { netlink, rules: rules(gateway) };
         network.direct()?;
-        Ok((network, devices))
+        Ok((network, queues))
     }
 
     /// Has what the gateway before this one, with the same interfaces, has set up.
@@ -132,11 +135,11 @@ impl Drop for Network {
     }
 }
 
-/// Makes the device of a side, and the routes by it.
-fn device(netlink: &Netlink, side: Side) -> Result<Tun, Error> {
+/// Makes the device of a side with so many queues, and the routes by it.
+fn device(netlink: &Netlink, side: Side, queues: NonZeroUsize) -> Result<Vec<Tun>, Error> {
     let name = DEVICES[side as usize];
     // No packet is too long for it: the interfaces' MTUs count.
-    let tun = Tun::open(name, Offload::Full, u16::MAX)?;
+    let tuns = Tun::open_queues(name, Offload::Full, u16::MAX, queues)?;
     // Packets come from anywhere, and the kernel sends none of its own.
     let filter = format!("net.ipv4.conf.{name}.rp_filter");
     // In a container, it may be as it should be, and not be ours to set.
@@ -157,7 +160,7 @@ fn device(netlink: &Netlink, side: Side) -> Result<Tun, Error> {
             result => result?,
         }
     }
-    Ok(tun)
+    Ok(tuns)
 }
 
 #[cfg(test)]

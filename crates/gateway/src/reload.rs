@@ -41,6 +41,7 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
         ("lan", running.lan != new.lan),
         ("wan", running.wan != new.wan),
         ("mode", running.mode() != new.mode()),
+        ("workers", running.workers != new.workers),
     ];
     match (&running.work, &new.work) {
         (Work::Spoof(old), Work::Spoof(new)) => {

@@ -22,6 +22,27 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// That of two workers together. What was the most of one connection is so of both.
+    pub(crate) fn and(self, other: Observation) -> Observation {
+        let add = |mut all: BTreeMap<&'static str, u64>, others: BTreeMap<&'static str, u64>| {
+            for (name, value) in others {
+                let of_both = all.entry(name).or_default();
+                *of_both = match name.contains("of one connection") {
+                    true => value.max(*of_both),
+                    false => value + *of_both,
+                };
+            }
+            all
+        };
+        Observation {
+            packets: self.packets + other.packets,
+            counters: add(self.counters, other.counters),
+            gauges: add(self.gauges, other.gauges),
+            draining: self.draining && other.draining,
+            unwritten: self.unwritten,
+        }
+    }
+
     /// Packets that the gateway itself has lost: without memory, without a route, because the kernel took them no
     /// more, or because more came than it could pass on.
     #[must_use]

@@ -8,6 +8,7 @@ use crate::virtio::{self, Cut};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::ops::Add;
 use wire::{Body, Flags, Packet};
 
 /// The length of the largest headers: IPv6 and TCP with all options.
@@ -59,6 +60,21 @@ pub struct DeviceUse {
     pub delayed: u64,
     /// Packets that the kernel refused, or for which there was no room to wait, and that are lost.
     pub failed: u64,
+}
+
+impl Add for DeviceUse {
+    type Output = DeviceUse;
+
+    fn add(self, other: DeviceUse) -> DeviceUse {
+        DeviceUse {
+            read: self.read + other.read,
+            units_read: self.units_read + other.units_read,
+            written: self.written + other.written,
+            units_written: self.units_written + other.units_written,
+            delayed: self.delayed + other.delayed,
+            failed: self.failed + other.failed,
+        }
+    }
 }
 
 /// A device with [`crate::Offload::Full`].

@@ -11,24 +11,26 @@ pub(crate) mod tap;
 mod underlay;
 mod worker;
 
+pub use crate::steering::Owners;
 pub use tap::{Captured, Captures};
 pub use underlay::{Change, Received, Underlay};
 
 use crate::device::DeviceUse;
 use crate::error::Doing;
 use crate::payloads::Payloads;
+use crate::steering::{Steering, bell};
 use crate::{Clock, Error, Netlink, Tun};
 use base::Time;
 use host::{Middlebox, Port};
 use routes::Routes;
-use rustix::event::EventfdFlags;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Add;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use tap::Tap;
-use worker::{Command, Worker};
+use worker::{Command, HandedOver, Worker};
 
 /// The two networks between which a gateway stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +76,35 @@ pub struct Counts {
     pub without_bytes: u64,
     /// Packets that were lost because there was no route for them.
     pub unroutable: u64,
-    /// Packets that were only to pass, and were lost because more came than could be passed on.
+    /// Packets that were lost because more came than could be carried: of those that were only to pass, and of those
+    /// that one worker was to hand over to another.
     pub overload: u64,
+    /// Packets that one worker has read and handed over to another.
+    pub handed_over: u64,
     /// Datagrams that the underlay refused ([`Underlay::refused`]).
     pub refused: u64,
     /// Times that the thread slept.
     pub slept: u64,
+}
+
+impl Add for Counts {
+    type Output = Counts;
+
+    fn add(self, other: Counts) -> Counts {
+        let ([lan, wan], [other_lan, other_wan]) = (self.devices, other.devices);
+        Counts {
+            devices: [lan + other_lan, wan + other_wan],
+            passed: self.passed + other.passed,
+            consumed: self.consumed + other.consumed,
+            dropped: self.dropped + other.dropped,
+            without_bytes: self.without_bytes + other.without_bytes,
+            unroutable: self.unroutable + other.unroutable,
+            overload: self.overload + other.overload,
+            handed_over: self.handed_over + other.handed_over,
+            refused: self.refused + other.refused,
+            slept: self.slept + other.slept,
+        }
+    }
 }
 
 /// A middlebox and its devices, which is not started yet.
@@ -174,15 +199,50 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
     /// # Errors
     /// If there can be no such thread.
     pub fn start(self) -> Result<Running<B>, Error> {
-        let doing = || "starting the data plane".to_owned();
-        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let bell = Arc::new(bell.doing(doing)?);
+        self.spawn(bell()?, None)
+    }
+
+    /// Starts workers, each with a thread, with queues of the same devices ([`Tun::open_queues`]) and with a middlebox of
+    /// its own, which gets the packets of the connections that it owns, and errors about them. `workers` are as many as
+    /// `owners` says.
+    ///
+    /// # Errors
+    /// If there can be no such threads.
+    pub fn start_all(workers: Vec<Inline<B>>, owners: &Owners) -> Result<Vec<Running<B>>, Error> {
+        debug_assert_eq!(workers.len(), owners.workers());
+        let bells = workers.iter().map(|_| bell()).collect::<Result<Vec<_>, _>>()?;
+        let steering = Steering::among(&bells, owners);
+        let parts = workers.into_iter().zip(bells).zip(steering);
+        parts.map(|((worker, bell), steering)| worker.spawn(bell, steering)).collect()
+    }
+
+    fn spawn(
+        self,
+        bell: Arc<OwnedFd>,
+        steering: Option<Steering<HandedOver>>,
+    ) -> Result<Running<B>, Error> {
         let (sender, receiver) = mpsc::channel();
-        let worker = Worker::new(self, receiver, Arc::clone(&bell));
+        let worker = Worker::new(self, receiver, Arc::clone(&bell), steering);
         let builder = std::thread::Builder::new().name("inline".to_owned());
-        let thread = builder.spawn(move || worker.run()).doing(doing)?;
+        let starting = || "starting the data plane".to_owned();
+        let thread = builder.spawn(move || worker.run()).doing(starting)?;
         Ok(Running { sender, bell, thread: Some(thread) })
     }
+}
+
+/// Copies of the packets that the devices of these workers take and give from now on, and whose source or destination is
+/// this address; a capture before this one ends.
+///
+/// # Errors
+/// If a thread has ended.
+pub fn capture<B>(
+    workers: &[Running<B>],
+    address: IpAddr,
+    clock: Clock,
+) -> Result<Captures, Error> {
+    let (taps, captures) = Tap::new(address, clock);
+    workers.iter().try_for_each(|worker| worker.send(Command::Tap(taps.clone())))?;
+    Ok(captures)
 }
 
 /// A running middlebox, whose thread ends with this.
@@ -227,17 +287,6 @@ impl<B: Send + 'static> Running<B> {
         };
         self.send(Command::Pause(Box::new(pause)))?;
         result.recv().map_err(|_| Error::Stopped)
-    }
-
-    /// Copies of the packets that the devices take and give from now on, and whose source or destination is this
-    /// address; a capture before this one ends.
-    ///
-    /// # Errors
-    /// If the thread has ended.
-    pub fn capture(&self, address: IpAddr, clock: Clock) -> Result<Captures, Error> {
-        let (taps, captures) = Tap::new(address, clock);
-        self.send(Command::Tap(taps))?;
-        Ok(captures)
     }
 
     /// Has room for a middlebox that holds so many bytes from now on ([`Inline::with_memory`]).

@@ -23,6 +23,7 @@ mod ring;
 mod socket;
 pub mod sockopt;
 pub mod stack;
+mod steering;
 pub mod transfer;
 pub mod tun;
 mod virtio;

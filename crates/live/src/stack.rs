@@ -5,17 +5,16 @@
 
 mod announced;
 mod port;
-mod steering;
 mod worker;
 mod workers;
 
 pub use workers::Workers;
 
 use crate::error::Doing;
+use crate::steering::{Steering, bell};
 use crate::{Clock, Copies, DeviceUse, Error, Netlink, Offload, Tun};
 use base::{Duration, Time};
 use host::{Application, Bytes, ConnectionId, Host, HostIndication, Settings};
-use rustix::event::EventfdFlags;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
@@ -23,8 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-use steering::Steering;
-use worker::{Command, Worker};
+use worker::{Command, HandedOver, Worker};
 
 /// The counters of a stack on its device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,12 +85,6 @@ fn starting() -> String {
     "starting a stack".to_owned()
 }
 
-/// What wakes a worker.
-fn bell() -> Result<Arc<OwnedFd>, Error> {
-    let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    Ok(Arc::new(bell.doing(starting)?))
-}
-
 /// A host that is not started yet.
 pub struct Stack<A> {
     host: Host<A>,
@@ -137,7 +129,11 @@ impl<A: Application + Bytes + Send + 'static> Stack<A> {
     }
 
     /// Starts the thread, which is woken by `bell`.
-    fn spawn(self, bell: Arc<OwnedFd>, steering: Option<Steering>) -> Result<Running<A>, Error> {
+    fn spawn(
+        self,
+        bell: Arc<OwnedFd>,
+        steering: Option<Steering<HandedOver>>,
+    ) -> Result<Running<A>, Error> {
         let (sender, receiver) = mpsc::channel();
         let device = self.tun.name().to_owned();
         let removed = Arc::new(AtomicBool::new(false));

@@ -134,6 +134,9 @@ table! {
         /// half of it, two a third each. Once it is used up, further connections pass as they are. Without, it is a
         /// quarter of the machine's memory.
         memory: Spanned<Amount>;
+        /// Threads that carry connections, each of them a part, where the hop has no `rate` (modes `spoof` and `split`).
+        /// Of `connections`, `connections_per_user` and `memory`, each has an equal part.
+        workers: Spanned<Count>;
         /// The address and the UDP port of the other gateway (mode `pair`). Without, this one waits for the
         /// other.
         peer: Listening;
@@ -189,6 +192,8 @@ pub struct Gateway {
     pub wan: String,
     /// What it does.
     pub work: Work,
+    /// The number of threads that carry connections.
+    pub workers: usize,
     /// The settings of the gateway's own TCP.
     pub tcp: Config,
     /// Where its metrics are served.
@@ -219,6 +224,8 @@ impl Gateway {
     const CONGESTION: Congestion = Congestion::Bbr;
     /// What the largest packet of a hop may be, bytes.
     const MTU: RangeInclusive<u32> = 256..=65_535;
+    /// The most threads that carry connections: queues of a TUN device (`MAX_TAP_QUEUES` of the kernel's tun.c).
+    const WORKERS: u64 = 256;
     /// The longest name of an interface (`IFNAMSIZ` of linux/if.h, without the final 0).
     const LONGEST_NAME: usize = 15;
 
@@ -316,6 +323,21 @@ fn resolve(
     if let (Some(connect), false) = (&written.connect, expected.is_empty()) {
         problems.push(Problem::at(connect.span(), expected));
     }
+    let workers = written.workers.map_or(1, |workers| {
+        let Count(count) = *workers.get_ref();
+        let shares_hop = rate.is_some() || written.mode == Mode::Pair;
+        if count > Gateway::WORKERS {
+            let message = format!("expected at most {} threads", Gateway::WORKERS);
+            problems.push(Problem::at(workers.span(), message));
+        } else if count > 1 && shares_hop {
+            let message = match written.mode {
+                Mode::Pair => "mode \"pair\" has one association, and one thread for it",
+                Mode::Spoof | Mode::Split => "one thread sends at the `rate` of the hop",
+            };
+            problems.push(Problem::at(workers.span(), message));
+        }
+        usize::try_from(count).unwrap_or(usize::MAX)
+    });
     let work = match written.mode {
         Mode::Spoof | Mode::Split => {
             let default = Spoofer::default();
@@ -379,6 +401,7 @@ fn resolve(
         lan: lan.into_iter().map(Spanned::into_inner).collect(),
         wan: wan.into_inner(),
         work,
+        workers,
         tcp: tcp?,
         metrics: written.metrics.map(|Listening(address)| address),
         records: written.records.map(PathBuf::from),

@@ -74,6 +74,25 @@ fn keys_of_another_mode_are_refused_where_they_are() {
 }
 
 #[test]
+fn several_workers_are_for_hops_without_a_rate() {
+    let read = |keys: &str| read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}"));
+    assert_eq!(read("").unwrap().workers, 1);
+    assert_eq!(read("workers = 8\nmode = \"split\"").unwrap().workers, 8);
+    let pair = "mode = \"pair\"\npeer_key = \"key\"";
+    assert_eq!(read(&format!("{pair}\nworkers = 1")).unwrap().workers, 1);
+    for (keys, expected) in [
+        ("workers = 0", "a whole number, at least 1"),
+        ("workers = 257", "expected at most 256 threads"),
+        ("rate = \"1 Mbit/s\"\nworkers = 2", "one thread sends at the `rate`"),
+        ("rate = \"measured\"\nworkers = 2", "one thread sends at the `rate`"),
+        (&format!("{pair}\nworkers = 2"), "mode \"pair\" has one association"),
+    ] {
+        let error = read(keys).unwrap_err();
+        assert!(error.contains(expected) && error.contains("workers = "), "{error}");
+    }
+}
+
+#[test]
 fn tcp_over_the_hop_has_bbr_unless_the_file_says_otherwise() {
     let congestion = |keys: &str| {
         let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap();

@@ -23,3 +23,4 @@ mod split;
 mod spoof;
 mod top;
 mod upgrade;
+mod workers;

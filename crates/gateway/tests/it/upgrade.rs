@@ -46,7 +46,7 @@ fn an_upgrade_goes_on_with_every_connection_and_tells_no_end() {
     let keys = [
         "",
         "rate = \"50 Mbit/s\"\ncache = \"200 kB\"",
-        "mode = \"split\"\nconnect = \"at-once\"\nteardown = \"end-to-end\"",
+        "mode = \"split\"\nconnect = \"at-once\"\nteardown = \"end-to-end\"\nworkers = 3",
     ];
     beside(|| {
         for keys in keys {
@@ -157,7 +157,7 @@ fn open(world: &World, ip: IpVersion) -> [TcpStream; 2] {
 #[test]
 fn after_a_kill_packets_pass_at_once_and_the_next_process_resets_what_was_carried() {
     beside(|| {
-        for keys in ["", "mode = \"split\""] {
+        for keys in ["workers = 3", "mode = \"split\""] {
             let Some(world) = World::new(CLEAN, "kill") else { return };
             let running = Running::with(&world, "kill", keys);
             running.told("READY=1");

@@ -6,6 +6,7 @@ use super::tap::Tap;
 use super::{Change, Counts, Ended, Inline, Moment, Received, Side, Underlay};
 use crate::device::{Device, Pieces};
 use crate::payloads::Payloads;
+use crate::steering::{PassedOn, Steering};
 use crate::tun::VIRTIO_HEADER_LEN;
 use crate::{Clock, virtio};
 use base::Time;
@@ -35,6 +36,12 @@ pub(super) enum Command<B> {
     Stop,
 }
 
+/// A packet that another worker has read, with the device's header in front.
+pub(super) struct HandedOver {
+    from: Side,
+    packet: Vec<u8>,
+}
+
 /// Everything that the thread has.
 pub(super) struct Worker<B> {
     middlebox: B,
@@ -49,6 +56,8 @@ pub(super) struct Worker<B> {
     counts: Counts,
     commands: Receiver<Command<B>>,
     bell: Arc<OwnedFd>,
+    /// What it has to do with the other workers of its devices, if there are any.
+    steering: Option<Steering<HandedOver>>,
     /// A payload that is in too many pieces.
     joined: Vec<u8>,
 }
@@ -58,6 +67,7 @@ impl<B: Middlebox> Worker<B> {
         inline: Inline<B>,
         commands: Receiver<Command<B>>,
         bell: Arc<OwnedFd>,
+        steering: Option<Steering<HandedOver>>,
     ) -> Worker<B> {
         let Inline { middlebox, tuns, routes, underlay, payloads, clock } = inline;
         Worker {
@@ -72,6 +82,7 @@ impl<B: Middlebox> Worker<B> {
             counts: Counts::default(),
             commands,
             bell,
+            steering,
             joined: Vec::new(),
         }
     }
@@ -80,7 +91,11 @@ impl<B: Middlebox> Worker<B> {
         // Otherwise a timer may be 50 us late. It cannot fail for the calling thread.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         loop {
-            let mut more = Side::ALL.map(|side| self.read(side)).contains(&true);
+            let mut more = self.take_handed_over();
+            more |= Side::ALL.map(|side| self.read(side)).contains(&true);
+            if let Some(steering) = &mut self.steering {
+                steering.wake();
+            }
             more |= self.read_underlay();
             more |= Side::ALL.map(|side| self.write_passing(side)).contains(&true);
             let now = self.clock.now();
@@ -113,6 +128,19 @@ impl<B: Middlebox> Worker<B> {
             self.passing[from as usize].write_all(|packet| to.write(packet));
         }
         self.devices.iter_mut().for_each(Device::flush);
+    }
+
+    /// Passes packets that other workers have read. Says whether there may be more. They come first: what is in the
+    /// worker's own queues is probably later.
+    fn take_handed_over(&mut self) -> bool {
+        for _ in 0..TURN {
+            let handed_over = self.steering.as_mut().and_then(Steering::next);
+            let Some(HandedOver { from, packet }) = handed_over else { return false };
+            self.make_room();
+            self.payloads.space()[..packet.len()].copy_from_slice(&packet);
+            self.pass(from, packet.len());
+        }
+        true
     }
 
     /// Reads packets from a device, and passes them. Says whether there may be more.
@@ -188,7 +216,7 @@ impl<B: Middlebox> Worker<B> {
         }
     }
 
-    /// Passes a packet, `len` bytes that were read.
+    /// Passes a packet, `len` bytes that were read, or hands it over to its worker.
     fn pass(&mut self, from: Side, len: usize) {
         let now = self.clock.now();
         let (header, bytes) = self.payloads.space()[..len].split_at(VIRTIO_HEADER_LEN);
@@ -198,6 +226,14 @@ impl<B: Middlebox> Worker<B> {
         };
         // What cannot be read is for others to refuse.
         let Ok((mut packet, payload)) = parsed else { return self.write_as_read(from, len) };
+        if let Some(steering) = &mut self.steering {
+            let packet_as_read = || HandedOver { from, packet: [header, bytes].concat() };
+            match steering.pass_on(&packet, packet_as_read) {
+                PassedOn::Own => {}
+                PassedOn::HandedOver => return self.counts.handed_over += 1,
+                PassedOn::Dropped => return self.counts.overload += 1,
+            }
+        }
         if opens(&packet) && !self.passing[from as usize].admits_opening() {
             self.counts.overload += 1;
             return;

@@ -2,16 +2,17 @@
 
 use super::announced::Announced;
 use super::port::Port;
-use super::steering::{HandedOver, PassedOn, Steering};
 use super::{Counts, Ended, Listener, Stack};
 use crate::Clock;
 use crate::pool;
+use crate::steering::{PassedOn, Steering};
 use crate::tun::VIRTIO_HEADER_LEN;
 use crate::virtio;
 use base::{Duration, Time};
 use core::num::NonZeroU64;
 use host::{Application, Bytes, Host, HostIndication};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,13 @@ pub(super) enum Command<A> {
     Stop(Duration),
 }
 
+/// A packet that another worker has read, with the buffer that has it, and the place of its payload there.
+pub(super) struct HandedOver {
+    packet: Packet,
+    buffer: Vec<u8>,
+    payload: Range<usize>,
+}
+
 /// Everything that the thread has.
 pub(super) struct Worker<A> {
     host: Host<A>,
@@ -51,7 +59,7 @@ pub(super) struct Worker<A> {
     /// Says to the owner that the device was removed.
     removed: Arc<AtomicBool>,
     /// What it has to do with the other workers of its device, if there are any.
-    steering: Option<Steering>,
+    steering: Option<Steering<HandedOver>>,
 }
 
 impl<A: Application + Bytes + Send> Worker<A> {
@@ -60,7 +68,7 @@ impl<A: Application + Bytes + Send> Worker<A> {
         commands: Receiver<Command<A>>,
         bell: Arc<OwnedFd>,
         removed: Arc<AtomicBool>,
-        steering: Option<Steering>,
+        steering: Option<Steering<HandedOver>>,
     ) -> Worker<A> {
         let Stack { host, tun, clock, listener, copies } = stack;
         let port = Port::new(tun, copies);
@@ -157,7 +165,15 @@ impl<A: Application + Bytes + Send> Worker<A> {
         }
         let payload = VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
         if let Some(steering) = &mut self.steering {
-            match steering.pass_on(&packet, &payload, buffer, len) {
+            let hand_over = || {
+                // Small packets are copied: what waits takes about the memory of its bytes.
+                let buffer = match len < buffer.len() / 2 {
+                    true => buffer[..len].to_vec(),
+                    false => std::mem::replace(buffer, pool::take()),
+                };
+                HandedOver { packet, buffer, payload: payload.clone() }
+            };
+            match steering.pass_on(&packet, hand_over) {
                 PassedOn::Own => {}
                 PassedOn::HandedOver => return self.counts.handed_over += 1,
                 PassedOn::Dropped => return self.counts.overflowed += 1,

@@ -1,7 +1,7 @@
 //! A stack of several threads.
 
-use super::steering::{Owners, Steering};
-use super::{Ended, Running, Stack, bell, machine_memory};
+use super::{Ended, Running, Stack, machine_memory};
+use crate::steering::{Owners, Steering, bell};
 use crate::{Clock, Error, Tun};
 use base::{Duration, Time};
 use host::{Application, Bytes, ConnectionId, FourTuple, Host, Opening, Settings};
@@ -21,6 +21,13 @@ pub struct Workers<A> {
     owners: Owners,
     /// The one that opens the next connection, as a running number.
     next: AtomicUsize,
+}
+
+/// The standard library has random numbers for keys of hashes only.
+#[expect(clippy::disallowed_types, reason = "it is no map")]
+fn random_key() -> [u64; 2] {
+    use std::hash::BuildHasher as _;
+    [0, 1].map(|n| std::collections::hash_map::RandomState::new().hash_one(n))
 }
 
 impl<A: Application + Bytes + Send + 'static> Workers<A> {
@@ -47,10 +54,9 @@ impl<A: Application + Bytes + Send + 'static> Workers<A> {
         }
         let bells = queues.iter().map(|_| bell()).collect::<Result<Vec<_>, Error>>()?;
         let workers = queues.len();
-        let owners = Owners::new(workers);
-        let steering = Steering::among(&bells, &owners).into_iter();
-        let steering = steering.map(|steering| (workers > 1).then_some(steering));
-        let start = |(index, ((tun, bell), steering)): (usize, ((Tun, _), Option<Steering>))| {
+        let owners = Owners::new(workers, random_key());
+        let steering = Steering::among(&bells, &owners);
+        let start = |(index, ((tun, bell), steering)): (usize, ((Tun, _), Option<_>))| {
             let mut host = make(index);
             host.set(share(host.settings(), workers as u64));
             let owners = owners.clone();

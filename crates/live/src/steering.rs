@@ -1,13 +1,12 @@
-//! Packets that one worker reads from its queue, and that are for a connection of another.
+//! Packets that one worker reads from its queue of a device, and that are for a connection of another.
 
-#![expect(clippy::disallowed_types, reason = "nothing is iterated in the order of its hashes")]
-
-use crate::pool;
+use crate::Error;
+use crate::error::Doing;
 use host::FourTuple;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::write;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::ops::Range;
+use siphasher::sip::SipHasher13;
+use std::hash::{Hash as _, Hasher as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,22 +16,52 @@ use wire::Packet;
 /// 32 MiB.
 const WAITING: usize = 512;
 
-/// Which worker owns a connection: a keyed hash of its 4-tuple says so, the same for all workers of a
-/// stack.
-#[derive(Clone)]
-pub(super) struct Owners {
-    key: RandomState,
+/// What wakes a worker.
+pub(crate) fn bell() -> Result<Arc<OwnedFd>, Error> {
+    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    Ok(Arc::new(bell.doing(|| "making what wakes a thread".to_owned())?))
+}
+
+/// Which worker owns a connection: a keyed hash of its 4-tuple says so, the same for all workers and for
+/// both directions.
+#[derive(Clone, Debug)]
+pub struct Owners {
+    key: [u64; 2],
     workers: usize,
 }
 
 impl Owners {
-    pub(super) fn new(workers: usize) -> Owners {
-        Owners { key: RandomState::new(), workers }
+    /// With a key that others do not know: they could give all connections to one worker.
+    ///
+    /// # Panics
+    /// Without workers.
+    #[must_use]
+    pub fn new(workers: usize, key: [u64; 2]) -> Owners {
+        assert!(workers > 0, "no workers");
+        Owners { key, workers }
+    }
+
+    /// The number of workers.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> [u64; 2] {
+        self.key
     }
 
     /// The owner of a connection.
-    pub(super) fn of(&self, tuple: &FourTuple) -> usize {
-        (self.key.hash_one(tuple) % self.workers as u64) as usize
+    #[must_use]
+    pub fn of(&self, tuple: &FourTuple) -> usize {
+        let FourTuple { local, local_port, remote, remote_port } = *tuple;
+        let mut ends = [(local, local_port), (remote, remote_port)];
+        ends.sort_unstable();
+        let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
+        ends.hash(&mut hasher);
+        (hasher.finish() % self.workers as u64) as usize
     }
 
     /// The owner of a packet; the first worker, if it belongs to no connection.
@@ -41,84 +70,67 @@ impl Owners {
     }
 }
 
-/// A packet with the buffer that has it, and the place of its payload there.
-pub(super) struct HandedOver {
-    pub(super) packet: Packet,
-    pub(super) buffer: Vec<u8>,
-    pub(super) payload: Range<usize>,
-}
-
 /// A worker, as the others see it.
-#[derive(Clone)]
-struct Peer {
-    sender: SyncSender<HandedOver>,
+struct Peer<P> {
+    sender: SyncSender<P>,
     bell: Arc<OwnedFd>,
 }
 
-/// One worker's part in the exchange of packets between workers.
-pub(super) struct Steering {
+/// One worker's part in the exchange of packets, which are handed over as `P`.
+pub(crate) struct Steering<P> {
     own: usize,
     owners: Owners,
     /// By number; a worker is among its own.
-    peers: Vec<Peer>,
+    peers: Arc<[Peer<P>]>,
     /// Those that have got packets since the last [`Steering::wake`].
     to_wake: Vec<bool>,
-    incoming: Receiver<HandedOver>,
+    incoming: Receiver<P>,
 }
 
 /// The outcome of [`Steering::pass_on`].
-pub(super) enum PassedOn {
-    /// The packet is the worker's own; the buffer is unchanged.
+pub(crate) enum PassedOn {
+    /// The packet is the worker's own.
     Own,
-    /// It was handed over, and the buffer may be another.
+    /// It was handed over.
     HandedOver,
     /// It is lost: too many packets wait for its owner, or that worker has ended.
     Dropped,
 }
 
-impl Steering {
-    /// The parts of workers with these bells, by number.
-    pub(super) fn among(bells: &[Arc<OwnedFd>], owners: &Owners) -> Vec<Steering> {
+impl<P> Steering<P> {
+    /// The parts of workers with these bells, by number; none, if there is only one.
+    pub(crate) fn among(bells: &[Arc<OwnedFd>], owners: &Owners) -> Vec<Option<Steering<P>>> {
+        if let [_] = bells {
+            return vec![None];
+        }
         let (senders, receivers): (Vec<_>, Vec<_>) =
             bells.iter().map(|_| sync_channel(WAITING)).unzip();
         let peers = senders.into_iter().zip(bells);
-        let peers: Vec<_> =
+        let peers: Arc<[_]> =
             peers.map(|(sender, bell)| Peer { sender, bell: Arc::clone(bell) }).collect();
         let part = |(own, incoming)| Steering {
             own,
             owners: owners.clone(),
             to_wake: vec![false; peers.len()],
-            peers: peers.clone(),
+            peers: Arc::clone(&peers),
             incoming,
         };
-        receivers.into_iter().enumerate().map(part).collect()
+        receivers.into_iter().enumerate().map(part).map(Some).collect()
     }
 
     /// The next packet that another worker has handed over.
-    pub(super) fn next(&mut self) -> Option<HandedOver> {
+    pub(crate) fn next(&mut self) -> Option<P> {
         self.incoming.try_recv().ok()
     }
 
-    /// Hands a packet of `len` bytes in `buffer` over to its owner, unless that is this worker.
-    /// [`Steering::wake`] is to be called afterwards.
-    pub(super) fn pass_on(
-        &mut self,
-        packet: &Packet,
-        payload: &Range<usize>,
-        buffer: &mut Vec<u8>,
-        len: usize,
-    ) -> PassedOn {
+    /// Hands a packet, as `hand_over` makes it, over to its owner, unless that is this worker. [`Steering::wake`] is to
+    /// be called afterwards.
+    pub(crate) fn pass_on(&mut self, packet: &Packet, hand_over: impl FnOnce() -> P) -> PassedOn {
         let owner = self.owners.of_packet(packet);
         if owner == self.own {
             return PassedOn::Own;
         }
-        // Small packets are copied: what waits takes about the memory of its bytes.
-        let buffer = match len < buffer.len() / 2 {
-            true => buffer[..len].to_vec(),
-            false => std::mem::replace(buffer, pool::take()),
-        };
-        let handed_over = HandedOver { packet: *packet, buffer, payload: payload.clone() };
-        if self.peers[owner].sender.try_send(handed_over).is_err() {
+        if self.peers[owner].sender.try_send(hand_over()).is_err() {
             return PassedOn::Dropped;
         }
         self.to_wake[owner] = true;
@@ -126,7 +138,7 @@ impl Steering {
     }
 
     /// Wakes the workers that packets were handed over to.
-    pub(super) fn wake(&mut self) {
+    pub(crate) fn wake(&mut self) {
         for (peer, to_wake) in self.peers.iter().zip(&mut self.to_wake) {
             if std::mem::take(to_wake) {
                 // It can only fail if the counter is full; then the thread wakes anyway.
@@ -139,7 +151,6 @@ impl Steering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{EventfdFlags, eventfd};
     use std::net::IpAddr;
     use wire::{Body, Icmp, Ip, Quote, Segment, SeqNumber};
 
@@ -158,15 +169,15 @@ mod tests {
         Packet { ip: Ip::new(remote, local), body: Body::Tcp(segment), ..Packet::BLANK }
     }
 
-    fn two() -> [Steering; 2] {
-        let bell = || Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
-        Steering::among(&[bell(), bell()], &Owners::new(2))
-            .try_into()
-            .unwrap_or_else(|_| unreachable!("two"))
+    /// Workers that hand packets over as numbers.
+    fn two() -> [Steering<u16>; 2] {
+        let bells = [(); 2].map(|()| bell().unwrap());
+        let mut parts = Steering::among(&bells, &Owners::new(2, [1, 2])).into_iter().flatten();
+        [(); 2].map(|()| parts.next().unwrap())
     }
 
     /// The ports of the peers whose connections a worker owns.
-    fn owned_by(steering: &Steering) -> Vec<u16> {
+    fn owned_by(steering: &Steering<u16>) -> Vec<u16> {
         (0..1000).filter(|&n| steering.owners.of(&tuple(n)) == steering.own).collect()
     }
 
@@ -177,17 +188,17 @@ mod tests {
         assert_eq!(of_both.len(), 1000);
         // 15 standard deviations.
         assert!((260..740).contains(&owned_by(&one).len()));
+        // So do both directions.
+        let of = |tuple: &FourTuple| one.owners.of(tuple);
+        assert!((0..1000).map(tuple).all(|tuple| of(&tuple) == of(&tuple.reversed())));
     }
 
     #[test]
     fn a_packet_comes_to_its_owner_who_is_woken_once() {
         let [mut one, mut other] = two();
         for &n in &owned_by(&one)[..3] {
-            let mut buffer = vec![n as u8; 100];
-            let passed = other.pass_on(&packet(n), &(40..100), &mut buffer, 100);
-            assert!(matches!(passed, PassedOn::HandedOver));
-            assert_eq!(buffer.len(), pool::LEN, "a packet that fills its buffer takes it along");
-            assert!(matches!(one.pass_on(&packet(n), &(40..100), &mut buffer, 100), PassedOn::Own));
+            assert!(matches!(other.pass_on(&packet(n), || n), PassedOn::HandedOver));
+            assert!(matches!(one.pass_on(&packet(n), || unreachable!()), PassedOn::Own));
         }
         other.wake();
         other.wake();
@@ -195,8 +206,7 @@ mod tests {
         rustix::io::read(&*one.peers[0].bell, &mut count).unwrap();
         assert_eq!(u64::from_ne_bytes(count), 1);
         for &n in &owned_by(&one)[..3] {
-            let HandedOver { packet: handed, buffer, payload } = one.next().unwrap();
-            assert_eq!((handed, buffer, payload), (packet(n), vec![n as u8; 100], 40..100));
+            assert_eq!(one.next(), Some(n));
         }
         assert!(one.next().is_none());
     }
@@ -221,7 +231,7 @@ mod tests {
                 Packet { ip: Ip::new(router, local), body: Body::Icmp(icmp), ..Packet::BLANK };
             for worker in &mut both {
                 let is_owner = worker.owners.of(&tuple(n)) == worker.own;
-                let passed = worker.pass_on(&error, &(0..0), &mut vec![0; 100], 68);
+                let passed = worker.pass_on(&error, || n);
                 assert_eq!(matches!(passed, PassedOn::Own), is_owner);
             }
         }
@@ -230,9 +240,7 @@ mod tests {
     #[test]
     fn packets_of_no_connection_are_the_first_workers() {
         let datagram = Packet::BLANK;
-        let [first, second] = two()
-            .each_mut()
-            .map(|worker| worker.pass_on(&datagram, &(0..0), &mut vec![0; 100], 28));
+        let [first, second] = two().each_mut().map(|worker| worker.pass_on(&datagram, || 0));
         assert!(matches!((first, second), (PassedOn::Own, PassedOn::HandedOver)));
     }
 
@@ -241,12 +249,9 @@ mod tests {
         let [one, mut other] = two();
         let n = owned_by(&one)[0];
         let mut passes = |count: usize| {
-            let small = |_: &usize| {
-                let mut buffer = vec![0; 1000];
-                let passed = other.pass_on(&packet(n), &(0..0), &mut buffer, 40);
-                matches!(passed, PassedOn::HandedOver)
-            };
-            (0..count).filter(small).count()
+            (0..count)
+                .filter(|_| matches!(other.pass_on(&packet(n), || n), PassedOn::HandedOver))
+                .count()
         };
         assert_eq!(passes(WAITING + 10), WAITING);
         drop(one);

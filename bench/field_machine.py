@@ -19,14 +19,17 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import field_path as field
 import record
 from field_path import Candidate
 
-CANDIDATES = tuple(Candidate(name, kind) for kind, name in field.KINDS.items())
+CANDIDATES = (
+    *(Candidate(name, kind) for kind, name in field.KINDS.items()),
+    Candidate("lasthopd, two workers", "lasthopd", workers=2),
+)
 SECONDS = 4
 FLOWS = (1, 100)
 CROWD = 10_000
@@ -36,6 +39,8 @@ REQUESTS, AT_ONCE, SERIAL = 10_000, 64, 3_000
 PATIENCE = 60
 IPERF = 5201
 NODES = ("server", "gateway", "user")
+#: Measures a gateway by the namespaces and its process.
+Measure = Callable[[Mapping[str, str], int | None], Iterator[tuple[str, float]]]
 #: The address of the server.
 SERVER = "10.66.1.1"
 WEB = f"""
@@ -215,7 +220,7 @@ def one(
     # The ends open one for each connection.
     each = field.FILES_EACH if candidate.is_proxy else 1
     crowd = min(CROWD, field.files_allowed() // each - 100)
-    parts = {
+    parts: Mapping[str, Measure] = {
         "iperf3": lambda names, _: throughput(names),
         "ab": lambda names, _: requests(names, programs["haproxy"]),
         "memory": lambda names, process: memory(names, process, crowd),

@@ -279,6 +279,8 @@ class Candidate:
     #: The mode of `lasthopd`, and whether it is told the rate of the hop.
     mode: str = "spoof"
     rate: bool = True
+    #: Its threads.
+    workers: int = 1
 
     @property
     def is_proxy(self) -> bool:
@@ -303,6 +305,7 @@ class Candidate:
     def configuration(self, place: Place) -> str:
         """The configuration of `lasthopd`."""
         text = configuration(self.mode, place.lan, place.wan, place.mbps if self.rate else None)
+        text += f"workers = {self.workers}\n"
         return text + peer(place, 1) if self.mode == "pair" else text
 
     def scenario(self, program: Path, hop: Hop, folder: Path) -> str:

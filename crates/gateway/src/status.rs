@@ -99,9 +99,12 @@ pub struct Packets {
     pub without_memory: u64,
     /// Packets that were lost because there was no route for them.
     pub without_route: u64,
-    /// Packets that were only to pass, and were lost because more came than could be passed on.
+    /// Packets that were lost because more came than could be carried.
     #[serde(default)]
     pub overload: u64,
+    /// Packets that one worker has handed over to another.
+    #[serde(default)]
+    pub handed_over: u64,
 }
 
 /// Counters of a device.
@@ -156,6 +159,7 @@ impl Status {
                 without_memory: counts.without_bytes,
                 without_route: counts.unroutable,
                 overload: counts.overload,
+                handed_over: counts.handed_over,
             },
             counters: owned(&observed.counters),
             gauges: owned(&observed.gauges),
@@ -207,6 +211,7 @@ impl fmt::Display for Status {
             ("packets lost without memory", packets.without_memory),
             ("packets lost without a route", packets.without_route),
             ("packets lost to overload", packets.overload),
+            ("packets handed over", packets.handed_over),
             ("records that were not written", self.unwritten),
         ];
         let own = own.into_iter();

@@ -10,7 +10,7 @@ use wire::Payload;
 ///
 /// Bytes are in chunks, into which packets can be read directly. Once there are many, the boxes are asked
 /// which payloads they hold, and all other chunks are freed: at the cost of one look at each packet that is
-/// held, whenever as many bytes were added as are held. Of a chunk with few bytes that are held, only these
+/// held, whenever a quarter as many bytes were added as are held. Of a chunk with few bytes that are held, only these
 /// are kept. Packets without payload can be read however little memory there is, and acknowledge what is held.
 pub(crate) struct Payloads {
     /// The last is being filled.
@@ -246,14 +246,13 @@ impl Payloads {
             self.first += 1;
         }
         let held = self.memory().div_ceil(Payloads::CHUNK);
-        let more = if self.is_tight() { held / 4 } else { held };
-        self.many = self.used + more.max(Payloads::FEW);
+        self.many = self.used + (held / 4).max(Payloads::FEW);
         // As many as are used before the next time.
         self.spare.truncate(self.many.saturating_sub(self.used));
     }
 
-    /// Whether half of the memory is in use: then it counts for more than the time that it takes to look at packets
-    /// more often, and to copy what is held of chunks.
+    /// Whether half of the memory is in use: then it counts for more than the time that it takes to copy what is held of
+    /// chunks.
     fn is_tight(&self) -> bool {
         self.memory() > self.most * Payloads::CHUNK / 2
     }

@@ -252,7 +252,7 @@ impl Relays {
 
     /// Takes a relay out of the table.
     fn take(&mut self, number: u32) -> Option<Entry> {
-        self.on_open(number);
+        self.not_half_open(number);
         let entry = self.splits.get_mut(number as usize)?.take()?;
         self.vacant.push(number);
         self.by_client.remove(&entry.client);

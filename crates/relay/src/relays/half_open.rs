@@ -1,8 +1,11 @@
 //! Connections that are not open at both ends yet: SYNs with forged addresses may begin as many as they like.
 
 use super::{HalfId, Relays};
+use crate::users::user_of;
 use crate::{ByUser, Side};
 use base::{Duration, Time};
+use core::net::IpAddr;
+use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use tcp::State;
 use wire::Packet;
@@ -14,6 +17,37 @@ pub(super) struct HalfOpen {
     ages: VecDeque<(Time, u32)>,
     /// By the client.
     pub(super) users: ByUser,
+    known: Known,
+}
+
+/// Users whose clients have shown that they are there, as forged addresses do not: the last ones.
+#[derive(Debug, Default)]
+struct Known {
+    users: FxHashSet<IpAddr>,
+    /// In the order in which they came.
+    order: VecDeque<IpAddr>,
+}
+
+impl Known {
+    /// The most that are remembered.
+    const MOST: usize = 4096;
+
+    fn add(&mut self, address: IpAddr) {
+        let user = user_of(address);
+        if !self.users.insert(user) {
+            return;
+        }
+        self.order.push_back(user);
+        if self.order.len() > Known::MOST
+            && let Some(first) = self.order.pop_front()
+        {
+            self.users.remove(&first);
+        }
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        self.users.contains(&user_of(address))
+    }
 }
 
 impl Relays {
@@ -32,7 +66,8 @@ impl Relays {
     }
 
     /// Whether the connection that a SYN asks for may be opened: neither its user nor all together have too many that
-    /// are half-open. One that is so for long may be given up for it. If not, the SYN should pass.
+    /// are half-open. One that is so for long may be given up for it; for a user whose clients have shown before that they
+    /// are there, any. If not, the SYN should pass.
     pub fn admits(&mut self, now: Time, syn: &Packet) -> bool {
         if self.half_open.users.of(syn.ip.source) >= Relays::HALF_OPEN_OF_ONE {
             return false;
@@ -40,8 +75,9 @@ impl Relays {
         if self.half_open_connections() < Relays::HALF_OPEN {
             return true;
         }
+        let is_known = self.half_open.known.has(syn.ip.source);
         match self.oldest_half_open() {
-            Some((began, number)) if now.since(began) >= Relays::PATIENCE => {
+            Some((began, number)) if is_known || now.since(began) >= Relays::PATIENCE => {
                 self.abandon(now, number);
                 // Its number is used again: nothing must be left to be said of it.
                 self.run(now);
@@ -68,10 +104,17 @@ impl Relays {
 
     /// Its client is connected, or has been asked by the peer that knows it. The server has accepted before.
     pub(super) fn on_open(&mut self, number: u32) {
-        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
-        if core::mem::take(&mut entry.is_half_open) {
-            self.half_open.users.remove(entry.client.local);
+        if let Some(client) = self.not_half_open(number) {
+            self.half_open.known.add(client);
         }
+    }
+
+    /// A connection is half-open no longer, perhaps because it is over. Returns its client's address if it was.
+    pub(super) fn not_half_open(&mut self, number: u32) -> Option<IpAddr> {
+        let entry = self.splits.get_mut(number as usize)?.as_mut()?;
+        let client = entry.client.local;
+        core::mem::take(&mut entry.is_half_open).then(|| self.half_open.users.remove(client))?;
+        Some(client)
     }
 
     /// Whether the client of a connection has still to show that it is there.

@@ -185,6 +185,20 @@ fn where_too_many_are_half_open_handshakes_pass_and_connections_are_split_afterw
 }
 
 #[test]
+fn clients_that_do_not_exist_do_not_keep_out_a_user_who_was_there_before() {
+    let mut splitter = box_that(Connect::First);
+    let sent = taken(&mut splitter, 0, syn());
+    let sent = taken(&mut splitter, 30, answer(&sent[0], Flags::SYN | Flags::ACK, 5000, 0));
+    let accepts = sent.iter().find(|packet| packet.ip.destination == CLIENT).unwrap();
+    taken(&mut splitter, 60, answer(accepts, Flags::ACK, 1001, 0));
+    (0..5000).for_each(|number| drop(pass(&mut splitter, 70, syn_of(0x0b00_0000 + number))));
+    let mut again = syn();
+    again.tcp_mut().unwrap().source_port += 1;
+    taken(&mut splitter, 80, again);
+    assert_eq!(splitter.relays.half_open_connections(), Relays::HALF_OPEN);
+}
+
+#[test]
 fn one_user_may_have_a_part_of_the_half_open_connections() {
     for connect in [Connect::First, Connect::AtOnce] {
         let mut splitter = box_that(connect);

@@ -251,7 +251,7 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
     ):
         call(names["user"], "sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 61999")
         call_nft(names["user"], VANISHED)
-        users = [f"10.66.3.{number}" for number in range(2, 2 + USERS)]
+        users = [f"10.66.{len(names) - 1}.{number}" for number in range(2, 2 + USERS)]
         for user_address in users[1:]:
             call(names["user"], "ip", "addr", "add", f"{user_address}/24", "dev", "end")
         crowd = ["python3", field_path.HERE / "crowd.py"]

@@ -329,10 +329,15 @@ class Candidate:
 
         socket = place.folder / "control"
 
-        def state() -> record.Row:
+        def state(socket: Path = socket) -> record.Row:
             words = [program, "status", "--json", "--socket", socket]
             status: record.Row = json.loads(call(place.namespace, *words))
             return status
+
+        def is_connected() -> bool:
+            """Whether both gateways of a pair know each other."""
+            both = (socket, place.folder / "far")
+            return all(state(one)["gauges"]["associations"] for one in both)
 
         def guard() -> None:
             if not state()["counters"]["split connections"]:
@@ -340,7 +345,7 @@ class Candidate:
 
         def ready(printed: str) -> bool:
             runs = "running" in printed
-            return runs and (self.mode != "pair" or state()["gauges"]["associations"] > 0)
+            return runs and (self.mode != "pair" or is_connected())
 
         words = [program, "run", "--config", config, "--socket", socket]
         with running(inside(place.namespace, *words), ready) as process:

@@ -464,6 +464,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "throughput": ("throughput.json", throughput),
     "relay": ("relay.json", relay),
     "field": ("field.json", field_tables.hops),
+    "field-long": ("field-long.json", field_tables.long),
     "field-machine": ("field-machine.json", field_tables.machine),
     "field-chaos": ("field-chaos.json", field_tables.chaos),
     "field-attack": ("field-attack.json", field_tables.attack),

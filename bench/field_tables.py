@@ -65,13 +65,8 @@ def page(row: Result) -> str:
 def hops(result: Result) -> str:
     """Goodput, first byte and page load over bad hops."""
     rows = result["rows"]
-    own = [row for row in rows if row["predicted_mbps"] is not None]
     parts = [
-        "Goodput over the hop's capacity x (1 - loss), per cent:",
-        of_hops(rows, goodput),
-        "Goodput of `lasthopd`, Mb/s: what the lab predicts with the scenario that `lasthopd "
-        "scenario` prints, and what was measured:",
-        of_hops(own, prediction),
+        *goodputs(rows),
         "First byte, seconds:",
         of_hops(rows, lambda row: shown(row["first_byte_s"], 2)),
         "A page of 30 objects, seconds:",
@@ -82,15 +77,19 @@ def hops(result: Result) -> str:
 
 def long(result: Result) -> str:
     """Goodput of long downloads."""
-    rows = result["rows"]
+    return "\n\n".join([*goodputs(result["rows"]), about_runs(result)])
+
+
+def goodputs(rows: Sequence[Result]) -> list[str]:
+    """Goodput, and what the lab predicts of it."""
     own = [row for row in rows if row["predicted_mbps"] is not None]
-    parts = [
+    return [
         "Goodput over the hop's capacity x (1 - loss), per cent:",
         of_hops(rows, goodput),
-        "Goodput, Mb/s: what the lab predicts, and what was measured:",
+        "Goodput of `lasthopd`, Mb/s: what the lab predicts with the scenario that `lasthopd "
+        "scenario` prints, and what was measured:",
         of_hops(own, prediction),
     ]
-    return "\n\n".join([*parts, about_runs(result)])
 
 
 def about_runs(result: Result) -> str:

@@ -101,7 +101,9 @@ impl Payloads {
     /// There is room for boxes that hold so many bytes: chunks that are held in part take twice as many at most.
     pub(crate) fn limit(&mut self, held: u64) {
         let held = usize::try_from(held).unwrap_or(usize::MAX).div_ceil(Payloads::CHUNK);
-        self.most = held.saturating_mul(2).saturating_add(4 * Payloads::FEW);
+        let most = held.saturating_mul(2).saturating_add(4 * Payloads::FEW);
+        // Their bytes are to be a number, too.
+        self.most = most.min(usize::MAX / Payloads::CHUNK);
     }
 
     /// The place in its chunk of the next byte.

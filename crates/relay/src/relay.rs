@@ -48,8 +48,9 @@ impl Setting for Teardown {
 /// How a relay treats its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Bytes that a half may hold that are written to it and not yet acknowledged; without a limit if
-    /// `None`. Beyond them, the other half's receive window closes. At least 1.
+    /// The most bytes that a half may hold that are written to it and not yet acknowledged; without a limit if
+    /// `None`. Beyond them, the other half's receive window closes. At least 1. Of them, no more wait to be
+    /// sent than are in flight, but for a quarter of a mebibyte.
     pub capacity: Option<u64>,
     /// When the end of a stream is acknowledged.
     pub teardown: Teardown,
@@ -58,12 +59,26 @@ pub struct Policy {
 /// Bytes that may be held in each direction however little memory there is, so that the connection goes on.
 const LEAST_HELD: u64 = 16 << 10;
 
+/// Bytes that may wait to be sent however few are in flight: enough for a start, and for what a timer is late.
+const LEAST_WAITING: u64 = 256 << 10;
+
 impl Policy {
-    /// The same where no more than `share` bytes may be added to those held.
-    fn within(self, share: Option<u64>, held: u64) -> Policy {
-        let Some(share) = share else { return self };
-        let most = held.saturating_add(share).max(LEAST_HELD);
-        Policy { capacity: Some(self.capacity.map_or(most, |bytes| bytes.min(most))), ..self }
+    /// The same for what `half` holds now, and where no more than `share` bytes may be added to that.
+    ///
+    /// A capacity is not filled for its own sake: as many bytes may wait as are in flight, so that the window
+    /// can double in a round trip (Linux: `tcp_sndbuf_expand`). More would only leave the caches.
+    fn at<T: Transport + ?Sized>(self, half: &T, share: Option<u64>) -> Policy {
+        let held = half.unacknowledged();
+        let tuned = self.capacity.map(|most| {
+            let in_flight = held.saturating_sub(half.unsent());
+            most.min(in_flight.saturating_add(in_flight.max(LEAST_WAITING)))
+        });
+        let shared = share.map(|share| held.saturating_add(share).max(LEAST_HELD));
+        let capacity = match (tuned, shared) {
+            (Some(tuned), Some(shared)) => Some(tuned.min(shared)),
+            (tuned, shared) => tuned.or(shared),
+        };
+        Policy { capacity, ..self }
     }
 
     /// The bytes that may be added to those held.
@@ -289,7 +304,7 @@ impl Relay {
             return;
         }
         let (is_ended, is_over) = (from.is_ended, from.is_over);
-        let policy = self.policy.within(self.share, far.unacknowledged());
+        let policy = self.policy.at(far, self.share);
         loop {
             // All that an ended connection has received moves at once: it will be removed.
             let room = match is_over {
@@ -319,7 +334,7 @@ impl Relay {
         mut near: Option<&mut N>,
         far: &mut F,
     ) -> Next {
-        let policy = self.policy.within(self.share, far.unacknowledged());
+        let policy = self.policy.at(far, self.share);
         let [from, to] = self.both(side.other());
         if to.is_closed || to.is_over {
             return Next::Nothing;

@@ -118,6 +118,9 @@ fn what_the_gateway_holds_is_bounded() {
     let given = held(GIVEN, 30);
     assert!(plain > 25_000_000 && given < 1_500_000, "{plain} {given}");
     let window = ", tcp = { receive_window = \"100 kB\" }";
+    // Of a cache, as much as is in flight, at the end of slow start, and as much again.
+    let cached = held(&format!(", cache = \"16 MB\"{window}"), 30);
+    assert!((1_000_000..5_000_000).contains(&cached), "{cached}");
     for cache in [100_000, 300_000] {
         let bounded = held(&format!("{GIVEN}, cache = {cache}{window}"), 5);
         assert!((cache..=cache + 100_000).contains(&bounded), "{cache} {bounded}");

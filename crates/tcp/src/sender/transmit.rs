@@ -4,7 +4,7 @@ use super::{Frto, NEW_DATA, Sender};
 use crate::event::Event;
 use crate::recovery::Phase;
 use crate::scoreboard::{Record, State};
-use base::Time;
+use base::{Duration, Time};
 use core::ops::ControlFlow;
 use wire::{CopyId, Payload};
 
@@ -124,6 +124,7 @@ impl Sender {
     ) -> Option<u64> {
         let same = unit.start + self.stream.available(unit.start);
         let full = unit.len;
+        let short_path = self.unit_on_short_path();
         let mut last = unit.len;
         while let Some(len) = next
             && unit.count < segments
@@ -131,7 +132,7 @@ impl Sender {
             && last == full
             && self.data_in(len) <= u64::from(full)
             && self.board.nxt() < same
-            && self.pacer.extends_unit(now)
+            && (unit.len < short_path || self.pacer.extends_unit(now))
         {
             last = self.send_new(now, len).len;
             unit.len += last;
@@ -139,6 +140,16 @@ impl Sender {
             next = self.next_in_window();
         }
         next
+    }
+
+    /// Octets that may leave at once although they last longer than a unit does: where the round trip is
+    /// short, small units cost the machine more than a burst does the path (Linux: `tcp_tso_autosize`
+    /// with `tcp_tso_rtt_log`).
+    fn unit_on_short_path(&self) -> u32 {
+        const HALVED_EACH: Duration = Duration::from_micros(512);
+        let round_trip = self.rtt.shortest().unwrap_or(Duration::MAX);
+        let halvings = round_trip.as_nanos() / HALVED_EACH.as_nanos();
+        u32::try_from(halvings).ok().and_then(|n| Sender::LONGEST_UNIT.checked_shr(n)).unwrap_or(0)
     }
 
     /// Octets of data, or the SYN, among the next `len` new ones; the rest is a FIN.

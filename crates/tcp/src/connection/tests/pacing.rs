@@ -117,6 +117,25 @@ fn a_unit_of_the_network_card_lasts_a_millisecond_at_most() {
     assert_eq!(t.unseen.pop_front().map(|(_, seg)| seg.len), Some(2_000));
 }
 
+#[test]
+fn on_a_short_path_a_unit_of_the_network_card_is_long() {
+    // Linux: 2^16 octets, halved for each 512 us of the shortest round trip.
+    for (round_trip, len) in [(400, 61_000), (600, 33_000), (1_100, 17_000), (9_000, 5_000)] {
+        let mut t = Diagram::new(&paced(60), Side::Active);
+        t.recv([syn()]);
+        t.until(micros(round_trip));
+        t.send(syn_ack());
+        t.recv([ack(1)]);
+        t.unit = 64;
+        t.write(1 << 40);
+        t.unseen.clear();
+        t.time(200);
+        t.send(ack(61)); // 61 segments in about 25 ms, the smoothed round trip.
+        let sent = t.unseen.pop_front().map(|(_, seg)| seg.len);
+        assert_eq!(sent, Some(len), "{round_trip} us");
+    }
+}
+
 /// Segments that leave in `span`, if each timer is late by so much.
 fn sent_with_timers_late_by(t: &mut Diagram, late: Duration, span: Duration) -> u64 {
     let (before, end) = (t.statistics().segments, t.now + span);

@@ -62,7 +62,7 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 field: setup ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
 	@$(BIN)/python bench/field.py
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos field-attack
+.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos field-outage field-attack
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
@@ -86,6 +86,9 @@ bench-field: setup ## lasthopd beside the kernel, PEPsal and HAProxy (FULL=1: ev
 
 field-chaos: setup ## 10,000 connections through lasthopd while all goes wrong, 30 minutes in each mode (CHAOS="--minutes 5 pair")
 	$(BIN)/python bench/field_chaos.py $(CHAOS)
+
+field-outage: setup ## How soon data comes again after an outage of the hop, through lasthopd and others; ten minutes
+	$(BIN)/python bench/field_outage.py
 
 field-attack: setup ## Downloads through lasthopd while it is flooded; half an hour (ATTACK="--cases SYNs spoof")
 	$(BIN)/python bench/field_attack.py $(ATTACK)

@@ -63,8 +63,9 @@ table netdev hop {{
 NICE = -10
 #: Addresses from which the connections come.
 USERS = 16
-#: Seconds after its start until a gateway splits connections.
-CONNECTED = 2.0
+#: Seconds that two gateways may take to know each other again, and those in which connections
+#: become known to the server that have begun before.
+CONNECTED, KNOWN = 20.0, 2.0
 #: Seconds that ends may take after the last connection has begun.
 REST = 300
 
@@ -123,6 +124,11 @@ class Gateway:
             return None
         status: record.Row = json.loads(done.stdout)
         return status
+
+    def carries(self) -> bool:
+        """Whether it splits connections: one of a pair once it knows the other one."""
+        status = self.ask()
+        return status is not None and status["gauges"].get("associations", 1) > 0
 
     def log(self) -> str:
         """The end of what it has said."""
@@ -286,7 +292,10 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
             began = time.monotonic()
             happen(what, gateway, draw)
             if what in ("restart", "kill"):
-                away.append((began, time.monotonic() + CONNECTED))
+                patience = time.monotonic() + CONNECTED
+                while not all(one.carries() for one in found) and time.monotonic() < patience:
+                    time.sleep(0.1)
+                away.append((began, time.monotonic() + KNOWN))
             happened[what] += 1
             record.say(f"{mode}: {what} at {gateway.name}, {until - time.monotonic():.0f} s left")
         results = {"user": end_of(user)}

@@ -451,6 +451,8 @@ class Nodes:
     address: str
     ends: tuple[str, str]
     health: record.Row
+    #: The emulator's process, if there is one.
+    process: int = 0
 
     def place(self, folder: Path, mbps: float) -> Place:
         """The gateway."""
@@ -472,7 +474,7 @@ def emulated(program: Path, hop: Hop, seed: int) -> Iterator[Nodes]:
         nodes = json.loads(line)
         names = {name: nodes[name]["namespace"] for name in ("server", "gateway", "far", "user")}
         server, near, far = (nodes[name]["addresses"][0] for name in ("server", "gateway", "far"))
-        path = Nodes(**names, address=server, ends=(near, far), health={})
+        path = Nodes(**names, address=server, ends=(near, far), health={}, process=process.pid)
         ends = {"server": [0], "gateway": [0, 1], "far": [1, 2], "user": [2]}
         for name, links in ends.items():
             for link in links:

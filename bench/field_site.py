@@ -211,7 +211,7 @@ def attacked(programs: Mapping[str, Path], mode: str) -> Iterator[tuple[Site, Pa
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         names = stack.enter_context(field_machine.chain(NODES))
-        path = Nodes(**names, address=field_machine.SERVER, ends=ENDS, health={})
+        path = Nodes(**names, address=field_machine.SERVER, ends=ENDS, health={}, process=0)
         for node in (path.gateway, path.far):
             queue = ["tbf", "rate", f"{RATE}mbit", "burst", "16kb", "latency", QUEUE]
             call(node, "tc", "qdisc", "add", "dev", "wan", "root", *queue)

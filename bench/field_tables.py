@@ -80,6 +80,24 @@ def long(result: Result) -> str:
     return "\n\n".join([*goodputs(result["rows"]), about_runs(result)])
 
 
+def outage(result: Result) -> str:
+    """How soon data comes again after an outage: a column for each hop."""
+    rows = result["rows"]
+    hops = list(dict.fromkeys((row["mbps"], row["rtt_ms"]) for row in rows))
+    lines = ["| | " + " | ".join(f"{mbps:g} Mbit/s, {rtt:g} ms" for mbps, rtt in hops) + " |"]
+    lines.append("| --- |" + " ---: |" * len(hops))
+    for what in dict.fromkeys(row["what"] for row in rows):
+        cells = []
+        for row in rows:
+            if row["what"] == what:
+                low, middle, high = row["silence_s"]
+                cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
+        lines.append(f"| {what} | " + " | ".join(cells) + " |")
+    about = f"*Seconds, medians of {result['repeats']} outages of {result['outage_s']:g} s, in "
+    about += f"brackets the shortest and the longest. {versions(result)}*"
+    return "\n".join([*lines, "", about])
+
+
 def goodputs(rows: Sequence[Result]) -> list[str]:
     """Goodput, and what the lab predicts of it."""
     own = [row for row in rows if row["predicted_mbps"] is not None]
@@ -158,7 +176,7 @@ def chaos(result: Result) -> str:
         for name in outcomes:
             line(f"{end}: {name}", [f"{row[end].get(name, 0):,}" for row in rows])
     line("wrong bytes and other faults", [len(row["faults"]) for row in rows])
-    line("counters that do not add up", [len(row["counters"]) for row in rows])
+    line("other problems", [len(row["counters"]) for row in rows])
     line("memory of each gateway, MiB", [", ".join(map(str, row["memory_mib"])) for row in rows])
     pauses = [row["upgrades_ms"] for row in rows]
     line("packets waited in upgrades, ms", [span(sorted(found)) for found in pauses])

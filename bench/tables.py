@@ -466,6 +466,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "field": ("field.json", field_tables.hops),
     "field-long": ("field-long.json", field_tables.long),
     "field-machine": ("field-machine.json", field_tables.machine),
+    "field-outage": ("field-outage.json", field_tables.outage),
     "field-chaos": ("field-chaos.json", field_tables.chaos),
     "field-attack": ("field-attack.json", field_tables.attack),
     "spoofing": ("spoofing.json", spoofing),

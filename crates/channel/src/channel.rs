@@ -393,6 +393,13 @@ impl Channel {
         self.seal_as(Purpose::PathProbe, now, out)
     }
 
+    /// The way to the peer may be there again: it is asked at once whether it hears. [`Channel::handle_timeout`] and
+    /// [`Channel::poll_transmit`] are to be called.
+    pub fn ask(&mut self) {
+        self.is_probe_due = self.sessions.latest().is_some();
+        self.handshake.hurry();
+    }
+
     /// When [`Channel::handle_timeout`] is to be called; perhaps in the past.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {

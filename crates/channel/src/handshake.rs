@@ -51,6 +51,13 @@ impl Handshake {
         self.waiting = None;
     }
 
+    /// The next initiation need not wait any longer, if there was one before.
+    pub(crate) fn hurry(&mut self) {
+        if let Some((tries, next)) = &mut self.attempt {
+            (*tries, *next) = (0, Time::ZERO);
+        }
+    }
+
     /// The time of the next initiation has come, if it is still necessary.
     pub(crate) fn start_or_stop(&mut self, is_necessary: bool) {
         if is_necessary {

@@ -3,6 +3,7 @@
 use crate::connections::{Connection, Connections};
 use crate::control::make_folder_of;
 use crate::handover::{Before, Part};
+use crate::hop_watch::HopWatch;
 use crate::journal::Journal;
 use crate::lost::Lost;
 use crate::network::Network;
@@ -90,6 +91,7 @@ pub struct Daemon {
     clock: Clock,
     /// Records that were not written.
     unwritten: Arc<AtomicU64>,
+    _hop_watch: HopWatch,
     /// Undone after the devices are gone.
     _network: Network,
 }
@@ -184,11 +186,12 @@ impl Daemon {
         // It is that of the workers alone: the last of them removes its file.
         drop(journal);
         let workers = Workers::start(workers, owners)?;
+        let hop_watch = HopWatch::start(&gateway.wan, workers.hop_bell())?;
         if let Some(paused_at) = paused_at {
             let paused_milliseconds = clock.now().since(paused_at).as_nanos() / 1_000_000;
             info!(paused_milliseconds, "goes on with the connections of the program before");
         }
-        Ok(Daemon { workers, mtu, clock, unwritten, _network: network })
+        Ok(Daemon { workers, mtu, clock, unwritten, _hop_watch: hop_watch, _network: network })
     }
 
     /// Executes a program with the arguments of this one, which goes on with all connections. It returns only if

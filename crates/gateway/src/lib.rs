@@ -10,6 +10,7 @@ mod control;
 mod daemon;
 pub mod doctor;
 pub mod handover;
+mod hop_watch;
 pub mod install;
 mod journal;
 pub mod logs;

@@ -95,6 +95,8 @@ pub(crate) struct Way {
     /// Datagrams are over IPv6.
     is_ipv6: bool,
     channel: Channel,
+    /// The other gateway answers, as far as is known.
+    is_up: bool,
     /// The names of the two gateways in packets, which are never on the wire.
     names: [IpAddr; 2],
     changes: VecDeque<Change>,
@@ -136,6 +138,7 @@ impl Way {
             is_ipv6_socket: peer.listen.is_ipv6(),
             is_ipv6,
             channel: Channel::new(now, config, system_entropy)?,
+            is_up: false,
             names,
             changes: VecDeque::new(),
             buffer: Vec::with_capacity(1 << 16),
@@ -171,9 +174,13 @@ impl Way {
             match event {
                 // One that was started again refuses what it does not know.
                 Event::Connected | Event::PeerRestarted | Event::Resumed => {
+                    self.is_up = true;
                     self.changes.push_back(Change::Up(peer));
                 }
-                Event::Lost => self.changes.push_back(Change::Down(peer)),
+                Event::Lost => {
+                    self.is_up = false;
+                    self.changes.push_back(Change::Down(peer));
+                }
                 Event::AddressChanged(_) | Event::Datagrams(_) => {}
             }
         }
@@ -280,6 +287,15 @@ impl Underlay for Way {
         }
         buffer.clear();
         self.buffer = buffer;
+    }
+
+    fn on_way_changed(&mut self, now: Time) {
+        if self.is_up {
+            // What was lost is sent again without waiting for the answer.
+            self.changes.push_back(Change::Up(self.names[1]));
+        }
+        self.channel.ask();
+        self.serve(now);
     }
 
     fn poll_change(&mut self) -> Option<Change> {

@@ -3,7 +3,7 @@
 use crate::handover;
 use crate::plane::Plane;
 use base::Time;
-use live::inline::{self, Captures, Counts, Inline, Owners, Running};
+use live::inline::{self, Captures, Counts, Inline, Owners, Running, Side};
 use live::{Clock, Error};
 use std::io;
 use std::net::IpAddr;
@@ -55,6 +55,12 @@ impl Workers {
     /// Each has room for so much data that connections hold.
     pub(crate) fn set_memory(&self, of_each: u64) -> Result<(), Error> {
         self.running.iter().try_for_each(|worker| worker.set_memory(of_each))
+    }
+
+    /// What tells all that what lies behind the hop can be reached again, or by another way.
+    pub(crate) fn hop_bell(&self) -> impl Fn() + Send + use<> {
+        let bells: Vec<_> = self.running.iter().map(|worker| worker.link_bell(Side::Wan)).collect();
+        move || bells.iter().for_each(|bell| bell())
     }
 
     /// Copies of the packets from and to an address; a capture before this one ends.

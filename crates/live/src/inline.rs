@@ -226,7 +226,7 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
         let builder = std::thread::Builder::new().name("inline".to_owned());
         let starting = || "starting the data plane".to_owned();
         let thread = builder.spawn(move || worker.run()).doing(starting)?;
-        Ok(Running { sender, bell, thread: Some(thread) })
+        Ok(Running { caller: Caller { sender, bell }, thread: Some(thread) })
     }
 }
 
@@ -245,10 +245,30 @@ pub fn capture<B>(
     Ok(captures)
 }
 
-/// A running middlebox, whose thread ends with this.
-pub struct Running<B> {
+/// Gives a thread commands.
+struct Caller<B> {
     sender: Sender<Command<B>>,
     bell: Arc<OwnedFd>,
+}
+
+impl<B> Clone for Caller<B> {
+    fn clone(&self) -> Caller<B> {
+        Caller { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
+    }
+}
+
+impl<B> Caller<B> {
+    fn send(&self, command: Command<B>) -> Result<(), Error> {
+        self.sender.send(command).map_err(|_| Error::Stopped)?;
+        // It can only fail if the counter is full; then the thread wakes anyway.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        Ok(())
+    }
+}
+
+/// A running middlebox, whose thread ends with this.
+pub struct Running<B> {
+    caller: Caller<B>,
     /// `None` once it was waited for.
     thread: Option<JoinHandle<Ended<B>>>,
 }
@@ -297,6 +317,16 @@ impl<B: Send + 'static> Running<B> {
         self.send(Command::Memory(held))
     }
 
+    /// What tells the middlebox ([`LinkEvent::Up`](host::LinkEvent)), or the underlay that leads there, that what lies
+    /// behind the device of a side can be reached again, or by another way.
+    pub fn link_bell(&self, side: Side) -> impl Fn() + Send + use<B> {
+        let caller = self.caller.clone();
+        move || {
+            // One that has ended needs no word.
+            let _ = caller.send(Command::LinkUp(side));
+        }
+    }
+
     /// Whether it runs. It ends by itself if a device is removed.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -319,10 +349,7 @@ impl<B: Send + 'static> Running<B> {
 
 impl<B> Running<B> {
     fn send(&self, command: Command<B>) -> Result<(), Error> {
-        self.sender.send(command).map_err(|_| Error::Stopped)?;
-        // It can only fail if the counter is full; then the thread wakes anyway.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        Ok(())
+        self.caller.send(command)
     }
 
     /// Ends its thread, and waits for it.

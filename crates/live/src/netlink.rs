@@ -1,9 +1,11 @@
 //! Devices, addresses, routes and settings of a network namespace.
 
+mod monitor;
 mod requests;
 mod routes;
 mod rules;
 
+pub use monitor::{Attachment, Monitor};
 pub use netlink_packet_route::IpProtocol;
 pub use routes::{Network, Route};
 pub use rules::{AnyRule, Family, Rule};

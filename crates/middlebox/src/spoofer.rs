@@ -12,7 +12,7 @@ use base::settings::{Bytes, Kind, Setting, names};
 use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes};
-use host::{Context, FourTuple, Middlebox, Port, Verdict};
+use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
 use relay::{HopRate, Limits, Onward, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
@@ -364,6 +364,13 @@ impl Middlebox for Splitter {
     fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
         gauge("held_bytes", self.relays.held());
         gauge("split_connections", self.relays.open_connections() as u64);
+    }
+
+    fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        if matches!(event, LinkEvent::Up { .. }) && self.hop.contains(&port) {
+            self.relays.reprobe_hop(now);
+            self.transmit(now, cx);
+        }
     }
 
     fn next_wake(&self) -> Time {

@@ -120,8 +120,11 @@ impl Relays {
     /// None yet. `address` is the box's own, `random` is for secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Relays {
+        let mut halves = Halves::new(address, random);
+        let host = &mut halves.host;
+        host.set(host::Settings { shared_probe: true, ..host.settings() });
         Relays {
-            halves: Halves::new(address, random),
+            halves,
             splits: Vec::new(),
             by_client: FxHashMap::default(),
             vacant: Vec::new(),
@@ -305,6 +308,21 @@ impl Relays {
                 hop.on_delivered(now, flow, connection.delivered(), rtt);
             }
         }
+    }
+
+    /// The hop is there again, or is another one. Connections over it with [`tcp::mechanism::Rlci`] begin anew on it,
+    /// and what they have outstanding is sent again at once: one of them first, the others as it turns out what the
+    /// hop can carry.
+    pub fn reprobe_hop(&mut self, now: Time) {
+        let behind = self.splits.iter().flatten().flat_map(|entry| {
+            SIDES.into_iter().filter_map(|side| match entry.halves[side as usize] {
+                Some(HalfId::Tcp(id)) if entry.behind_hop[side as usize] => Some(id),
+                _ => None,
+            })
+        });
+        let change = tcp::Connectivity::Changed { window: None };
+        self.halves.host.on_connectivity_of(now, change, behind.collect());
+        self.run(now);
     }
 
     /// When [`Relays::handle_timeout`] is to be called.

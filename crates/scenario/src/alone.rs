@@ -8,6 +8,7 @@ use crate::reading::shape::{Shape as _, table};
 use crate::reading::source::Source;
 use tcp::Config;
 use tcp::congestion::Congestion;
+use tcp::mechanism::Mechanism;
 use toml::Spanned;
 
 table! {
@@ -41,6 +42,13 @@ impl Alone {
                 self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));
             tcp.get_mut().congestion.get_or_insert(congestion);
         }
+        self
+    }
+
+    /// The same, but with these mechanisms if none are written.
+    pub(crate) fn or_mechanisms(mut self, mechanisms: Vec<Mechanism>) -> Alone {
+        let tcp = self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));
+        tcp.get_mut().or_mechanisms(mechanisms);
         self
     }
 

@@ -24,6 +24,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tcp::Config;
 use tcp::congestion::Congestion;
+use tcp::mechanism::{Mechanism, Rlci};
 use toml::Spanned;
 
 /// What a gateway does with TCP connections.
@@ -277,7 +278,12 @@ fn resolve(
     let own = match written.mode {
         // Over the hop, SRP carries the connections.
         Mode::Pair => own,
-        _ => own.or_congestion(Gateway::CONGESTION),
+        // Its users' ends know nothing of the hop.
+        Mode::Spoof | Mode::Split => {
+            let mut reprobing = Rlci::default();
+            reprobing.signal = false;
+            own.or_congestion(Gateway::CONGESTION).or_mechanisms(vec![Mechanism::Rlci(reprobing)])
+        }
     };
     let tcp = own.resolve(Profile::default(), IpVersion::V4, problems);
     let mut bytes = |amount: Option<Spanned<Amount>>| {

@@ -185,6 +185,24 @@ fn an_outage_is_reported_and_its_end() {
 }
 
 #[test]
+fn an_end_that_hears_of_a_way_to_its_peer_asks_at_once() {
+    let mut world = World::connected(5, one_sided());
+    world.network.loss = 1.0;
+    world.run(secs(41));
+    world.clear_events();
+    world.network.loss = 0.0;
+    // Its last handshake was less than a second ago, and the next is due in 4 s or more.
+    world.run(millis(700));
+    assert_eq!(world.events(0), []);
+    world.ends[0].channel.ask();
+    let now = world.local(0);
+    world.ends[0].channel.handle_timeout(now);
+    world.settle(0);
+    world.run(millis(600));
+    assert_eq!([world.events(0), world.events(1)], [[Event::Resumed]; 2]);
+}
+
+#[test]
 fn an_idle_channel_sends_little_and_without_keep_alives_only_handshakes() {
     let sent = |keep_alive| {
         let configs = one_sided().map(|config| Config { keep_alive, ..config });

@@ -150,14 +150,16 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
     };
     let keys = "rate = \"10 Mbit/s\"\ncache = \"1 MB\"\ntcp = { congestion = \"cubic\" }";
     let text = scenario(keys, &hop).unwrap();
-    // Also the congestion control that a gateway has by default, and no flow.
+    // Also what a gateway has by default, and no flow.
     let default = scenario("rate = \"10 Mbit/s\"", &hop).unwrap();
-    assert!(default.contains("tcp = { congestion = \"bbr\" }"), "{default}");
+    for part in ["congestion = \"bbr\"", "mechanism = \"rlci\", strict = false, signal = false"] {
+        assert!(default.contains(part), "no {part} in\n{default}");
+    }
     for part in [
         "box = \"spoofer\"",
         "cache = 1000000",
         "hop = \"wan\"",
-        "tcp = { congestion = \"cubic\" }",
+        "tcp = { congestion = \"cubic\", mechanisms = [",
         "between = [\"gateway\", \"wan\"]\nrate = \"10000000 bit/s\"\ndelay = \"300 ms\"",
         "errors = { packet = 0.01 }",
     ] {

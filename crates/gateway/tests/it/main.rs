@@ -11,6 +11,7 @@ mod control;
 mod datagrams;
 mod doctor;
 mod firewall;
+mod hop;
 mod install;
 mod metrics;
 mod operation;

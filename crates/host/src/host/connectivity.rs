@@ -19,8 +19,17 @@ impl<A: Application> Host<A> {
             (peers.is_empty() || peers.contains(&slot.ip.destination))
                 && !is_closed(&slot.connection)
         };
-        let affected: Vec<ConnectionId> =
-            self.slots.iter().filter(is_affected).map(|s| s.id).collect();
+        let affected = self.slots.iter().filter(is_affected).map(|s| s.id).collect();
+        self.on_connectivity_of(now, connectivity, affected);
+    }
+
+    /// The same for some connections alone.
+    pub fn on_connectivity_of(
+        &mut self,
+        now: Time,
+        connectivity: Connectivity,
+        affected: Vec<ConnectionId>,
+    ) {
         if self.settings.shared_probe && connectivity == (Connectivity::Changed { window: None }) {
             return self.share_probe(now, affected);
         }

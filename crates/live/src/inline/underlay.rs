@@ -46,6 +46,9 @@ pub trait Underlay: Send {
     /// sent may be lost.
     fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool);
 
+    /// The device below is up again, or has another address or route: the peer is to be asked at once.
+    fn on_way_changed(&mut self, now: Time);
+
     /// The next change.
     fn poll_change(&mut self) -> Option<Change>;
 

@@ -10,6 +10,7 @@ use crate::steering::{PassedOn, Steering};
 use crate::tun::VIRTIO_HEADER_LEN;
 use crate::{Clock, virtio};
 use base::Time;
+use core::net::{IpAddr, Ipv6Addr};
 use core::num::NonZeroU64;
 use host::{LinkEvent, Middlebox, Outbox, Outgoing, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -33,6 +34,7 @@ pub(super) enum Command<B> {
     Pause(Pause<B>),
     Tap([Tap; 2]),
     Memory(u64),
+    LinkUp(Side),
     Stop,
 }
 
@@ -372,10 +374,24 @@ impl<B: Middlebox> Worker<B> {
                     }
                 }
                 Command::Memory(held) => self.payloads.limit(held),
+                Command::LinkUp(side) => self.on_link_up(side),
                 Command::Stop => return false,
             }
         }
         true
+    }
+
+    /// What lies behind the device of a side can be reached again.
+    fn on_link_up(&mut self, side: Side) {
+        let now = self.clock.now();
+        if let Some(underlay) = self.underlay.as_mut().filter(|_| side == Side::Wan) {
+            underlay.on_way_changed(now);
+            return self.serve_underlay(now);
+        }
+        // No one neighbour is meant.
+        let event = LinkEvent::Up { peer: IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        self.middlebox.link(now, side.port(), event, &mut self.outbox.context());
+        self.send(now);
     }
 
     fn counts(&self) -> Counts {

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::error::Doing;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteType, RouteVia,
 };
 use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -130,7 +130,7 @@ impl Netlink {
 
     /// The route to a destination; for a packet that has come by an interface with this index from a source, of a
     /// protocol, if so.
-    fn lookup(
+    pub(super) fn lookup(
         &self,
         destination: IpAddr,
         from: Option<(u32, IpAddr, IpProtocol)>,
@@ -202,7 +202,17 @@ impl Netlink {
     }
 }
 
-fn interface(route: &RouteMessage) -> Option<u32> {
+/// The router of a route, if there is one between.
+pub(super) fn router(route: &RouteMessage) -> Option<IpAddr> {
+    route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(router)) => Some(IpAddr::V4(*router)),
+        RouteAttribute::Gateway(RouteAddress::Inet6(router))
+        | RouteAttribute::Via(RouteVia::Inet6(router)) => Some(IpAddr::V6(*router)),
+        _ => None,
+    })
+}
+
+pub(super) fn interface(route: &RouteMessage) -> Option<u32> {
     route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Oif(index) => Some(*index),
         _ => None,

@@ -7,6 +7,7 @@ use base::{Duration, Seed};
 use core::net::Ipv4Addr;
 use host::Outbox;
 use tcp::ReceiveWindow;
+use tcp::mechanism::{Mechanism, Rlci};
 use wire::{Flags, Options, Payload, SeqNumber, Timestamps};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -371,6 +372,40 @@ fn a_user_who_has_as_many_connections_as_he_may_leaves_room_for_others() {
     // Without a limit again.
     splitter.relays_mut().set_limits(Limits::default());
     assert!(is_split(&mut splitter, CLIENT, 4005));
+}
+
+#[test]
+fn once_the_hop_is_there_again_what_went_over_it_is_sent_again_at_once() {
+    let [of_lan, of_hop] = [Port(0), Port(2)];
+    let resent = |signal: Option<bool>, link: Port| {
+        let mut rlci = Rlci::default();
+        rlci.signal = signal.unwrap_or_default();
+        let mechanisms = signal.map(|_| Mechanism::Rlci(rlci)).into_iter().collect();
+        let config = Config { mechanisms, ..Config::default() };
+        let mut splitter =
+            Splitter::new(BOX, Seed(1).stream("box"), split(&config, Policy::default()));
+        splitter.hop = vec![of_hop];
+        let mut request = packet(true, Flags::ACK | Flags::PSH, 1001, 5001, 100);
+        request.tcp_mut().unwrap().options.timestamps = stamps(77_530, 88_000);
+        let mut answer = packet(false, Flags::ACK | Flags::PSH, 5001, 1001, 200);
+        answer.tcp_mut().unwrap().options.timestamps = stamps(88_540, 77_000);
+        for (at, from, mut packet) in [
+            (0, of_lan, syn()),
+            (30, of_hop, syn_ack()),
+            (530, of_lan, request),
+            (540, of_hop, answer),
+        ] {
+            splitter.packet(millis(at), Some(from), &mut packet, &mut Outbox::default().context());
+        }
+        let mut outbox = Outbox::default();
+        let up = LinkEvent::Up { peer: SERVER };
+        splitter.link(millis(550), link, up, &mut outbox.context());
+        let sent = outbox.into_packets().into_iter();
+        sent.map(|packet| (packet.ip.destination, packet.payload.len)).collect::<Vec<_>>()
+    };
+    assert_eq!(resent(Some(false), of_hop), [(SERVER, 100)]);
+    assert_eq!(resent(Some(false), of_lan), []);
+    assert_eq!(resent(None, of_hop), []);
 }
 
 #[test]

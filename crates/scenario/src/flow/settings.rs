@@ -157,6 +157,13 @@ pub(crate) struct Settings {
 /// The largest payload of an IPv4 packet with a TCP header of 20 bytes.
 const LARGEST_MSS: u64 = 65_535 - 40;
 
+impl Table {
+    /// Has these mechanisms if none are written.
+    pub(crate) fn or_mechanisms(&mut self, mechanisms: Vec<Mechanism>) {
+        self.mechanisms.get_or_insert_with(|| mechanisms.into_iter().map(Entry).collect());
+    }
+}
+
 /// The settings, checked.
 pub(crate) fn resolve(
     tcp: Table,

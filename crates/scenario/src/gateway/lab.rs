@@ -9,6 +9,7 @@ use core::fmt::Write as _;
 use middlebox::Pair;
 use relay::HopRate;
 use serde::Serialize;
+use tcp::Config;
 use toml::{Table, Value};
 
 /// The hop of a gateway, in the words of scenario files.
@@ -106,14 +107,20 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
     text
 }
 
-/// The settings of TCP as they are written, with the congestion control, whose default is the gateway's own.
+/// The settings of TCP as they are written, with the congestion control and the mechanisms, whose defaults are the
+/// gateway's own.
 fn tcp(gateway: &Gateway, written: &Table) -> Table {
     let own = ["profile", "tcp"].into_iter();
     let mut all: Table =
         own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))).collect();
     let tcp = all.entry("tcp").or_insert_with(|| Table::new().into()).as_table_mut();
-    if let (Some(tcp), Ok(congestion)) = (tcp, Value::try_from(gateway.tcp.congestion)) {
+    let Some(tcp) = tcp else { return all };
+    let Config { congestion, mechanisms, .. } = &gateway.tcp;
+    if let Ok(congestion) = Value::try_from(congestion) {
         tcp.entry("congestion").or_insert(congestion);
+    }
+    if let Ok(mechanisms) = Value::try_from(mechanisms) {
+        tcp.entry("mechanisms").or_insert(mechanisms);
     }
     all
 }

@@ -17,7 +17,8 @@ use wire::{ConnectivityChange, Encoding, Flags, Options, Packet, Segment, SeqNum
 
 base::settings! {
     /// An end whose lower layers report a change of connectivity signals its peer, and both start from
-    /// the initial window, as on a new path. Needs timestamps, and an option that both ends implement.
+    /// the initial window, as on a new path. Needs timestamps, and an option that both ends implement,
+    /// unless `signal` is off.
     #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Rlci {
@@ -25,6 +26,9 @@ base::settings! {
         /// echo that an idle receiver never acknowledges, a link that flaps. The report's suggestions
         /// are off unless set: `resend`, `suppress`, `rate_limit`.
         pub strict: bool,
+        /// Signal the peer, which takes part. Without, the peer learns nothing, and needs not know the option:
+        /// this end alone starts from the initial window (beyond the report).
+        pub signal: bool,
         /// The encoding of the option; a passive end uses its peer's.
         pub encoding: Encoding,
         /// The first two duplicates after a change send new data however much is outstanding
@@ -172,6 +176,7 @@ impl Default for Rlci {
     fn default() -> Rlci {
         Rlci {
             strict: false,
+            signal: true,
             encoding: Encoding::default(),
             limited_transmit: true,
             keep_ssthresh: true,
@@ -194,6 +199,7 @@ impl Rules for Rlci {
 
     fn hooks(&self) -> Hooks {
         match self.state.negotiation {
+            _ if !self.signal => Hooks::INDICATION,
             Negotiation::Pending => Hooks::PEER_SYN | Hooks::INDICATION | Hooks::OUTGOING,
             Negotiation::Refused => Hooks::empty(),
             Negotiation::Agreed(_) if self.strict => Rlci::HOOKS - Hooks::TIMER,
@@ -207,7 +213,7 @@ impl Rules for Rlci {
 
     fn on_peer_syn(&mut self, syn: &Segment, timestamps: bool) {
         self.state.negotiation = match (syn.options.connectivity.get(), syn.options.timestamps) {
-            (Some(option), Some(stamps)) if timestamps => {
+            (Some(option), Some(stamps)) if timestamps && self.signal => {
                 self.encoding = option.encoding;
                 Negotiation::Agreed(Handshake::new(self.strict, stamps.value))
             }
@@ -235,7 +241,10 @@ impl Rules for Rlci {
                 self.act(view, actions, Origin::Local, window)
             }
             // Before the handshake, our SYN is retransmitted.
-            _ => self.is_allowed(view).then_some(Action::Reprobe { window, resend: true }),
+            _ => self.is_allowed(view).then_some(Action::Reprobe {
+                window,
+                resend: view.una == 0 || view.in_rto_recovery || self.wants(self.resend),
+            }),
         }
     }
 

@@ -46,6 +46,47 @@ fn a_stalled_connection_resumes_at_once_at_a_remote_indication() {
     }
 }
 
+/// Stalled since 1100 ms, without signals; the peer perhaps has the option, and offers it.
+fn stalled_alone(offers: bool) -> Diagram {
+    let mut t = Diagram::new(&with(rlci(|rlci| rlci.signal = false)), Side::Active);
+    // Timestamps take 12 octets of it.
+    t.offer.mss = Some(if offers { 1012 } else { 1000 });
+    if offers {
+        t.offer.connectivity = IDLE.into();
+        t.stamp = Some(100);
+    }
+    t.recv([syn()]);
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    t.write(1 << 40);
+    t.recv(each(1..=10));
+    t.time(1100);
+    t.recv([data(1)]);
+    t.time(3100);
+    t.recv([data(1)]);
+    t.time(5000);
+    t
+}
+
+#[test]
+fn without_signals_it_resumes_alone_and_no_segment_has_the_option() {
+    for offers in [false, true] {
+        let mut t = stalled_alone(offers);
+        t.connectivity(MOVED);
+        t.recv(each(1..=10));
+        assert_eq!(t.windows(), (segments(10), u64::MAX), "the initial window, no threshold");
+        assert_eq!(t.connection.vitals().rto, Duration::from_secs(1), "initial, no back-off");
+        if offers {
+            // What the peer signals has no effect.
+            answer(&mut t, ack(1).change(INDICATION));
+        }
+        t.time(5999);
+        t.silent();
+        assert_eq!(t.statistics().reprobes, 1);
+    }
+}
+
 #[test]
 fn what_does_not_come_alone_is_not_held_for_stalled() {
     // After a timeout, something was acknowledged: the connection is under way again.

@@ -80,7 +80,11 @@ pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
     let mut rules = Vec::new();
     let lan = gateway.lan.iter().map(|interface| (interface, Side::Lan));
     for (interface, side) in lan.chain([(&gateway.wan, Side::Wan)]) {
-        for (family, icmp) in [(Family::V4, IpProtocol::Icmp), (Family::V6, ICMPV6)] {
+        for family in Family::available() {
+            let icmp = match family {
+                Family::V4 => IpProtocol::Icmp,
+                Family::V6 => ICMPV6,
+            };
             rules.extend([IpProtocol::Tcp, icmp].map(|protocol| Rule {
                 family,
                 priority: PRIORITY,
@@ -154,7 +158,7 @@ fn device(netlink: &Netlink, side: Side, queues: NonZeroUsize) -> Result<Vec<Tun
     }
     netlink.set_queue_length(name, QUEUE)?;
     netlink.set_up(name)?;
-    for family in Family::ALL {
+    for family in Family::available() {
         match netlink.add_default_route(family, name, TABLES[side as usize]) {
             Err(error) if family == Family::V6 => warn!(%error, "without IPv6"),
             result => result?,

@@ -5,13 +5,14 @@ use base::{Duration, Time};
 use channel::{Channel, ConfigError, Event, HEADER, OVERHEAD, SecretKey, TAG, system_entropy};
 use live::inline::{Change, Received, Underlay};
 use live::sockopt;
+use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use scenario::Peer;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -134,8 +135,8 @@ impl Way {
             names.reverse();
         }
         Ok(Way {
+            is_ipv6_socket: socket.local_addr().is_ok_and(|own| own.is_ipv6()),
             socket,
-            is_ipv6_socket: peer.listen.is_ipv6(),
             is_ipv6,
             channel: Channel::new(now, config, system_entropy)?,
             is_up: false,
@@ -365,7 +366,16 @@ fn credential(path: &Path) -> Option<PathBuf> {
 
 /// A socket for datagrams, which may be cut up on their way.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    let open = |domain| Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
+    let socket = match open(Domain::for_address(address)) {
+        // A kernel without IPv6: any address is one of IPv4.
+        Err(error) if error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => {
+            let any = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+            let ipv4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+            return if any { listen(ipv4) } else { Err(error) };
+        }
+        opened => opened?,
+    };
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }

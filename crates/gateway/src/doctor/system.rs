@@ -243,10 +243,8 @@ pub(super) fn own(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
             }
         }
     }
-    // Without IPv6, there are no routes by it.
-    let is_used = |family| family == Family::V4 || sysctl("net.ipv6.conf.all.forwarding").is_ok();
     let command = |family| if family == Family::V4 { "ip" } else { "ip -6" };
-    for family in Family::ALL.into_iter().filter(|family| is_used(*family)) {
+    for family in Family::available() {
         for (device, table) in DEVICES.into_iter().zip(TABLES) {
             let leads = |(of, by): &(Family, Option<String>)| {
                 *of == family && by.as_deref() == Some(device)
@@ -268,7 +266,7 @@ pub(super) fn own(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
         };
         format!("{} rule sends {what} arrives by {}", command(rule.family), rule.interface)
     };
-    for rule in wanted.iter().filter(|rule| is_used(rule.family) && !found.contains(rule)) {
+    for rule in wanted.iter().filter(|rule| !found.contains(rule)) {
         let Rule { family, interface, protocol, table, .. } = rule;
         let message = format!("no {} to the gateway", about(rule));
         let (command, of) = (command(*family), condition(*protocol));

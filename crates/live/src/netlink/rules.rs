@@ -10,6 +10,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// A version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,12 @@ pub enum Family {
 impl Family {
     /// Both.
     pub const ALL: [Family; 2] = [Family::V4, Family::V6];
+
+    /// Those that the kernel has: it can do without IPv6 (`ipv6.disable=1`).
+    pub fn available() -> impl Iterator<Item = Family> {
+        let has_ipv6 = Path::new("/proc/sys/net/ipv6/conf").exists();
+        Family::ALL.into_iter().filter(move |family| *family == Family::V4 || has_ipv6)
+    }
 
     pub(super) fn number(self) -> AddressFamily {
         match self {

@@ -87,7 +87,7 @@ bench-field: setup ## lasthopd beside the kernel, PEPsal and HAProxy (FULL=1: ev
 field-chaos: setup ## 10,000 connections through lasthopd while all goes wrong, 30 minutes in each mode (CHAOS="--minutes 5 pair")
 	$(BIN)/python bench/field_chaos.py $(CHAOS)
 
-field-outage: setup ## How soon data comes again after an outage of the hop, through lasthopd and others; ten minutes
+field-outage: setup ## How soon data comes again after an outage of the hop, through lasthopd and others; a quarter of an hour
 	$(BIN)/python bench/field_outage.py
 
 field-attack: setup ## Downloads through lasthopd while it is flooded; half an hour (ATTACK="--cases SYNs spoof")

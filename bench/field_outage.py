@@ -1,6 +1,6 @@
 """How soon data comes again after an outage of the hop, through `lasthopd` and others.
 
-python bench/field_outage.py [--repeats 5] [--outage 8]
+python bench/field_outage.py [--repeats 3] [--outage 8]
 
 During a download, both ends of the hop lose their carrier, as a modem without a signal tells its
 router, and have it again some seconds later. The result is the time from then until new data
@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ CANDIDATES = (
 #: Seconds of a download before the outage; the start of each moves by a part of a second, so that
 #: timers are at other places.
 BEFORE, LATER = 6.0, 0.37
-#: Seconds that a program may take to go on.
+#: Seconds after an outage in which data has to come.
 PATIENCE = 120.0
 #: Requests of ioctl (linux/if_tun.h).
 TUNSETCARRIER, TUNGETDEVNETNS = 0x400454E2, 0x54E3
@@ -106,10 +107,13 @@ def silence(
         time.sleep(outage)
         set_carrier(nodes.process, ends, True)
         up = time.monotonic()
+        impatient = threading.Timer(PATIENCE, user.kill)
+        impatient.start()
+        stack.callback(impatient.cancel)
         # There may have been silences before.
         came = next((at for at in map(float, user.stdout) if at > up), None)
         if came is None:
-            raise field.Problem("the connection has ended")
+            raise field.Problem("the connection has ended, or no data comes any more")
         guard()
     return came - up
 
@@ -117,7 +121,7 @@ def silence(
 def main() -> int:
     """Measures, keeps the results and prints them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--outage", type=float, default=8.0, help="seconds")
     options = parser.parse_args()
     field.need("ip")

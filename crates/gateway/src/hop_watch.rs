@@ -26,29 +26,26 @@ impl HopWatch {
         interface: &str,
         tell: impl Fn() + Send + 'static,
     ) -> Result<HopWatch, Error> {
-        let failed = |source| Error::System { action: format!("watching {interface}"), source };
-        let (monitor, netlink) = (Monitor::open()?, Netlink::open()?);
-        let (running, stop) = UnixStream::pair().map_err(failed)?;
         let interface = interface.to_owned();
-        let watch = {
-            let interface = interface.clone();
-            move || {
-                let mut before = netlink.attachment(&interface);
-                while monitor.wait(stop.as_fd()) {
-                    thread::sleep(SETTLING);
-                    let now = netlink.attachment(&interface);
-                    if now.gains_over(&before) {
-                        info!(interface, "the hop is there again, or leads elsewhere");
-                        tell();
-                    } else if before.is_usable() && !now.is_usable() {
-                        info!(interface, "the hop is down");
-                    }
-                    before = now;
+        let action = format!("watching {interface}");
+        let failed = move |source| Error::System { action: action.clone(), source };
+        let (monitor, netlink) = (Monitor::open()?, Netlink::open()?);
+        let (running, stop) = UnixStream::pair().map_err(&failed)?;
+        let watch = move || {
+            let mut before = netlink.attachment(&interface);
+            while monitor.wait(stop.as_fd()) {
+                thread::sleep(SETTLING);
+                let now = netlink.attachment(&interface);
+                if now.gains_over(&before) {
+                    info!(interface, "the hop is there again, or leads elsewhere");
+                    tell();
+                } else if before.is_usable() && !now.is_usable() {
+                    info!(interface, "the hop is down");
                 }
+                before = now;
             }
         };
         let spawned = thread::Builder::new().name("hop".to_owned()).spawn(watch);
-        let failed = |source| Error::System { action: format!("watching {interface}"), source };
         Ok(HopWatch { running: Some(running), thread: Some(spawned.map_err(failed)?) })
     }
 }

@@ -15,6 +15,7 @@ pub use crate::steering::Owners;
 pub use tap::{Captured, Captures};
 pub use underlay::{Change, Received, Underlay};
 
+use crate::commands::Commands;
 use crate::device::DeviceUse;
 use crate::error::Doing;
 use crate::payloads::Payloads;
@@ -27,7 +28,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Add;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use tap::Tap;
 use worker::{Command, HandedOver, Worker};
@@ -226,7 +227,7 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
         let builder = std::thread::Builder::new().name("inline".to_owned());
         let starting = || "starting the data plane".to_owned();
         let thread = builder.spawn(move || worker.run()).doing(starting)?;
-        Ok(Running { caller: Caller { sender, bell }, thread: Some(thread) })
+        Ok(Running { commands: Commands { sender, bell }, thread: Some(thread) })
     }
 }
 
@@ -245,30 +246,9 @@ pub fn capture<B>(
     Ok(captures)
 }
 
-/// Gives a thread commands.
-struct Caller<B> {
-    sender: Sender<Command<B>>,
-    bell: Arc<OwnedFd>,
-}
-
-impl<B> Clone for Caller<B> {
-    fn clone(&self) -> Caller<B> {
-        Caller { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
-    }
-}
-
-impl<B> Caller<B> {
-    fn send(&self, command: Command<B>) -> Result<(), Error> {
-        self.sender.send(command).map_err(|_| Error::Stopped)?;
-        // It can only fail if the counter is full; then the thread wakes anyway.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        Ok(())
-    }
-}
-
 /// A running middlebox, whose thread ends with this.
 pub struct Running<B> {
-    caller: Caller<B>,
+    commands: Commands<Command<B>>,
     /// `None` once it was waited for.
     thread: Option<JoinHandle<Ended<B>>>,
 }
@@ -320,10 +300,10 @@ impl<B: Send + 'static> Running<B> {
     /// What tells the middlebox ([`LinkEvent::Up`](host::LinkEvent)), or the underlay that leads there, that what lies
     /// behind the device of a side can be reached again, or by another way.
     pub fn link_bell(&self, side: Side) -> impl Fn() + Send + use<B> {
-        let caller = self.caller.clone();
+        let commands = self.commands.clone();
         move || {
             // One that has ended needs no word.
-            let _ = caller.send(Command::LinkUp(side));
+            let _ = commands.send(Command::LinkUp(side));
         }
     }
 
@@ -349,7 +329,7 @@ impl<B: Send + 'static> Running<B> {
 
 impl<B> Running<B> {
     fn send(&self, command: Command<B>) -> Result<(), Error> {
-        self.caller.send(command)
+        self.commands.send(command)
     }
 
     /// Ends its thread, and waits for it.

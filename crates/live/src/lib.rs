@@ -8,6 +8,7 @@
 mod buffers;
 mod chain;
 mod clock;
+mod commands;
 mod copies;
 mod device;
 pub mod emulator;

@@ -10,6 +10,7 @@ mod workers;
 
 pub use workers::Workers;
 
+use crate::commands::Commands;
 use crate::error::Doing;
 use crate::steering::{Steering, bell};
 use crate::{Clock, Copies, DeviceUse, Error, Netlink, Offload, Tun};
@@ -20,7 +21,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use worker::{Command, HandedOver, Worker};
 
@@ -158,29 +159,8 @@ pub struct Ended<A> {
     pub removed: bool,
 }
 
-/// The queue of commands to a host's thread.
-struct Commands<A> {
-    sender: Sender<Command<A>>,
-    bell: Arc<OwnedFd>,
-}
-
-impl<A> Clone for Commands<A> {
-    fn clone(&self) -> Commands<A> {
-        Commands { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
-    }
-}
-
-impl<A> Commands<A> {
-    fn send(&self, command: Command<A>) -> Result<(), Error> {
-        self.sender.send(command).map_err(|_| Error::Stopped)?;
-        // It can only fail if the counter is full; then the thread wakes anyway.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        Ok(())
-    }
-}
-
 /// Lets a running host's thread call functions, from any thread and without waiting.
-pub struct Caller<A>(Commands<A>);
+pub struct Caller<A>(Commands<Command<A>>);
 
 impl<A> Caller<A> {
     /// Lets the host's thread call `f` with the time and the host. Segments are sent afterwards. A
@@ -203,7 +183,7 @@ impl<A: Application> Indications<A> {
 /// A running host. It ends, and resets its connections, when this is dropped. It also ends if its
 /// device is removed.
 pub struct Running<A> {
-    commands: Commands<A>,
+    commands: Commands<Command<A>>,
     /// The name of the device.
     device: String,
     /// Whether it was removed.

@@ -26,7 +26,7 @@ base::settings! {
         /// echo that an idle receiver never acknowledges, a link that flaps. The report's suggestions
         /// are off unless set: `resend`, `suppress`, `rate_limit`.
         pub strict: bool,
-        /// Signal the peer, which takes part. Without, the peer learns nothing, and needs not know the option:
+        /// Signal the peer, which takes part. Without, the peer learns nothing, and need not know the option:
         /// this end alone starts from the initial window (beyond the report).
         pub signal: bool,
         /// The encoding of the option; a passive end uses its peer's.

@@ -306,14 +306,13 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
         results["server"] = end_of(server)
         problems = [problem for one in found if (problem := one.check())]
         carried = [
-            began
-            for began in results["server"]["unheard"]
+            f"{user_end} with {until - began:.1f} s left"
+            for began, user_end in results["server"]["unheard"]
             if not any(start <= began <= back for start, back in away)
         ]
         if carried:
-            begun = ", ".join(f"{until - began:.1f}" for began in carried[:20])
-            told = f"{len(carried)} ends whose peers had vanished were not told; they began with"
-            problems.append(f"{told} {begun} s left")
+            told = f"{len(carried)} ends whose peers had vanished were not told; they began as"
+            problems.append(f"{told} {', '.join(carried[:20])}")
         pauses = sorted(pause for one in found for pause in one.pauses)
         return {
             "mode": mode,
@@ -323,6 +322,7 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
             "events": happened,
             **{name: result["counts"] for name, result in results.items()},
             "faults": [fault for result in results.values() for fault in result["faults"]],
+            "without outcome": {name: result["without outcome"] for name, result in results.items()},
             "counters": problems,
             "memory_mib": [round(one.memory / 1024) for one in found],
             "upgrades_ms": pauses,
@@ -334,7 +334,8 @@ def faults(row: record.Row) -> list[str]:
     found = [*row["faults"], *row["counters"]]
     for end in ("user", "server"):
         if row[end]["open"]:
-            found.append(f"{row[end]['open']} of the {end}'s ends have no outcome")
+            ends = "; ".join(row["without outcome"][end])
+            found.append(f"{row[end]['open']} of the {end}'s ends have no outcome: {ends}")
         if timed_out := row[end].get("failed: Connection timed out"):
             found.append(f"{timed_out} of the {end}'s ends timed out, and their peers were there")
         if not row[end].get("complete"):

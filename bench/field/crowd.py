@@ -101,9 +101,16 @@ class Outcomes:
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
         self.open: dict[Plan, float] = {}
-        #: When those began whose peers have vanished, as their own kernel has found out.
-        self.unheard: list[float] = []
+        #: The user's address and port of each, once it is known.
+        self.users: dict[Plan, str] = {}
+        #: When those began whose peers have vanished, as their own kernel has found out, and whose
+        #: they are.
+        self.unheard: list[tuple[float, str]] = []
         self.most = 0
+
+    def know(self, plan: Plan, user: tuple[str, int]) -> None:
+        """Takes note of the user's address and port."""
+        self.users[plan] = "{}:{}".format(*user)
 
     @contextlib.contextmanager
     def of(self, plan: Plan) -> Iterator[None]:
@@ -116,7 +123,7 @@ class Outcomes:
         except OSError as error:
             if error.errno == errno.ETIMEDOUT and plan.kind == VANISH:
                 outcome = "unheard"
-                self.unheard.append(began)
+                self.unheard.append((began, self.users[plan]))
             else:
                 outcome = f"failed: {error.strerror or type(error).__name__}"
         except WrongError as wrong:
@@ -125,12 +132,16 @@ class Outcomes:
         finally:
             self.counts[outcome] += 1
             del self.open[plan]
+            self.users.pop(plan, None)
 
     def show(self) -> None:
         """Prints all."""
         found = dict(self.counts) | {"open": len(self.open), "at once": self.most}
         now = time.monotonic()
-        ends = [f"{NAMES[end.kind]} {end.number} {now - at:.0f} s" for end, at in self.open.items()]
+        ends = [
+            f"{NAMES[end.kind]} of {self.users.get(end, '?')}, for {now - at:.0f} s"
+            for end, at in self.open.items()
+        ]
         told = {
             "counts": found,
             "faults": self.faults[:20],
@@ -160,6 +171,7 @@ async def serve(address: str, port: int) -> None:
             return
         give_up_the_unheard(writer.get_extra_info("socket"))
         with outcomes.of(plan):
+            outcomes.know(plan, writer.get_extra_info("peername"))
             try:
                 sending = asyncio.create_task(answer(writer, plan))
                 await receive(reader, plan, down=False, slowly=plan.kind == SLOW)
@@ -203,6 +215,7 @@ async def drive(
             source = ends or (users[plan.number % len(users)], 0)
             opening = asyncio.open_connection(address, port, local_addr=source)
             reader, writer = await asyncio.wait_for(opening, PATIENCE)
+            outcomes.know(plan, writer.get_extra_info("sockname"))
             try:
                 await use(plan, reader, writer, ends is not None)
             finally:

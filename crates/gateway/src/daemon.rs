@@ -309,7 +309,11 @@ impl Daemon {
     /// Ends it. Connections that it carries are reset.
     pub fn stop(self) {
         // It fails if a thread has ended; then nothing can be sent.
-        let _ = self.workers.call_each(|now, plane, _| plane.relays().reset_all(now));
+        let _ = self.workers.call_each(|now, plane, _| {
+            // One that began until the thread has ended would be lost.
+            plane.relays().drain(true);
+            plane.relays().reset_all(now);
+        });
         self.workers.stop();
     }
 }

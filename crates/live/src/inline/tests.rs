@@ -2,7 +2,7 @@ use super::*;
 use crate::tun::VIRTIO_HEADER_LEN;
 use host::{Context, Verdict};
 use std::time::Duration;
-use wire::{Ip, Packet, Payload};
+use wire::{Body, Flags, Ip, Packet, Payload};
 
 const LEN: usize = 60_000;
 
@@ -92,4 +92,51 @@ fn without_memory_for_more_payloads_packets_without_payload_are_handled_and_give
     assert!(counts.without_bytes < before + 300, "{counts:?}");
     assert!(counts.consumed > held as u64 + 100, "{counts:?}");
     drop(running);
+}
+
+/// Passes all packets, and has one to send once it is told to.
+#[derive(Default)]
+struct Told {
+    has_to_send: bool,
+}
+
+impl Middlebox for Told {
+    fn packet(&mut self, _: Time, _: Option<Port>, _: &mut Packet, _: &mut Context<'_>) -> Verdict {
+        Verdict::Forward
+    }
+
+    fn next_wake(&self) -> Time {
+        if self.has_to_send { Time::ZERO } else { Time::NEVER }
+    }
+
+    fn wake(&mut self, _: Time, cx: &mut Context<'_>) {
+        if std::mem::take(&mut self.has_to_send) {
+            let mut packet = Packet { ip: Ip::new(LOCAL, LOCAL), ..Packet::BLANK };
+            packet.make_tcp().flags = Flags::RST;
+            cx.send(packet);
+        }
+    }
+}
+
+const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+#[test]
+fn what_a_call_lets_the_middlebox_send_goes_before_packets_that_wait() {
+    let ((lan, user), (wan, server)) = (Tun::pair(), Tun::pair());
+    let lan_interface = ["lo".to_owned()];
+    let inline = Inline::new(Told::default(), [lan, wan], &lan_interface, Clock::start()).unwrap();
+    let running = inline.start().unwrap();
+    let waiting = segment(10);
+    let arrive_and_tell = move |_, told: &mut Told, _: &Counts| {
+        assert_eq!(rustix::io::write(&server, &waiting), Ok(waiting.len()));
+        told.has_to_send = true;
+    };
+    running.call(arrive_and_tell).unwrap();
+    let mut buffer = [0; 1000];
+    let resets = [0, 1].map(|_| {
+        let len = rustix::io::read(&user, &mut buffer).unwrap();
+        let (packet, _) = Packet::parse_trusted(&buffer[VIRTIO_HEADER_LEN..len]).unwrap();
+        matches!(packet.body, Body::Tcp(segment) if segment.flags.contains(Flags::RST))
+    });
+    assert_eq!(resets, [true, false]);
 }

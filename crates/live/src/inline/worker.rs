@@ -102,10 +102,7 @@ impl<B: Middlebox> Worker<B> {
             more |= Side::ALL.map(|side| self.write_passing(side)).contains(&true);
             let now = self.clock.now();
             self.serve_underlay(now);
-            if self.middlebox.next_wake() <= now {
-                self.middlebox.wake(now, &mut self.outbox.context());
-                self.send(now);
-            }
+            self.wake(now);
             self.devices.iter_mut().for_each(Device::flush);
             let removed = self.devices.iter().any(|device| device.removed);
             let goes_on = self.obey();
@@ -117,6 +114,14 @@ impl<B: Middlebox> Worker<B> {
             if !more {
                 self.sleep(now);
             }
+        }
+    }
+
+    /// Lets the middlebox do what is due.
+    fn wake(&mut self, now: Time) {
+        if self.middlebox.next_wake() <= now {
+            self.middlebox.wake(now, &mut self.outbox.context());
+            self.send(now);
         }
     }
 
@@ -354,8 +359,11 @@ impl<B: Middlebox> Worker<B> {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Call(call) => {
-                    let counts = self.counts();
-                    call(self.clock.now(), &mut self.middlebox, &counts);
+                    let (now, counts) = (self.clock.now(), self.counts());
+                    call(now, &mut self.middlebox, &counts);
+                    // Resets go before packets that pass now because their connections are no longer known: an end that
+                    // gets one of those first ignores the reset.
+                    self.wake(now);
                 }
                 Command::Pause(pause) => {
                     self.send_rest();

@@ -97,12 +97,14 @@ mod parts;
 mod path_mtu;
 mod session;
 mod sessions;
+pub mod stream;
 mod window;
 
 pub use channel::Channel;
 pub use config::{Config, ConfigError, Event, SealError, Statistics};
 pub use entropy::{Entropy, system_entropy};
 pub use key::{KeyError, PresharedKey, PublicKey, SecretKey};
+pub use noise::HANDSHAKE;
 pub use packet::HEADER;
 pub use session::TAG;
 

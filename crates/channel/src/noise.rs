@@ -5,7 +5,7 @@
 
 use crate::key::{KEY, PresharedKey, PublicKey, SecretKey};
 use crate::packet::{CONTENTS, INITIATION_HEADER, MAC, NOISE, initiation_header};
-use crate::session::Keys;
+use crate::session::{Keys, TAG};
 use aes_gcm::{Aes256Gcm, KeyInit};
 use primitives::{Blake2s, Resolver};
 use snow::types::Hash;
@@ -155,8 +155,27 @@ fn read(state: &mut HandshakeState, noise: &[u8; NOISE]) -> Result<Contents, Err
     Ok(Contents::parse(&contents))
 }
 
+/// Bytes of a message of the handshake of a stream: an ephemeral key and a tag.
+pub const HANDSHAKE: usize = KEY + TAG;
+
+const PATTERN_OF_STREAMS: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
+const LABEL_OF_STREAMS: &[u8] = b"lasthop stream 1";
+
+/// The state of the handshake of a stream. `ephemeral` must never be used again.
+pub(crate) fn of_stream(
+    preshared: &PresharedKey,
+    ephemeral: [u8; KEY],
+    is_initiator: bool,
+) -> Result<HandshakeState, Error> {
+    let resolver = Box::new(Resolver(Zeroizing::new(ephemeral)));
+    let builder = Builder::with_resolver(PATTERN_OF_STREAMS.parse()?, resolver)
+        .prologue(LABEL_OF_STREAMS)?
+        .psk(0, preshared.bytes())?;
+    if is_initiator { builder.build_initiator() } else { builder.build_responder() }
+}
+
 /// The ciphers of packets from the initiator and to it.
-fn split(state: &mut HandshakeState) -> [Aes256Gcm; 2] {
+pub(crate) fn split(state: &mut HandshakeState) -> [Aes256Gcm; 2] {
     let mut keys: [[u8; KEY]; 2] = state.dangerously_get_raw_split().into();
     let ciphers = keys.map(|key| Aes256Gcm::new(&key.into()));
     keys.zeroize();

@@ -40,6 +40,10 @@ enum Request {
     Reload {},
     /// The new version of the program takes the place of the one that runs. It is answered only if it does not.
     Upgrade {},
+    /// The mobile host is attached to this base station.
+    Handoff {
+        station: IpAddr,
+    },
     /// The packets of a user follow the answer.
     Capture {
         user: IpAddr,
@@ -137,6 +141,10 @@ fn act(request: &Request, handle: &Handle) -> Result<Answer, String> {
         Request::Drain { undo } => core.daemon().drain(!undo).map(|()| Answer::Done {}),
         // They have no end.
         Request::Capture { .. } => return Err("it is answered elsewhere".to_owned()),
+        Request::Handoff { station } => match core.daemon().attach(*station) {
+            Ok(false) => return Err("it is no mobile host (mode \"mobile\")".to_owned()),
+            attached => attached.map(|_| Answer::Done {}),
+        },
         Request::Reload {} => return core.reload().map(|()| Answer::Done {}),
         Request::Upgrade {} => return Err(core.upgrade()),
     };
@@ -190,6 +198,14 @@ pub fn connections(path: &Path) -> io::Result<Connections> {
 /// If there is none that answers.
 pub fn drain(path: &Path, undo: bool) -> io::Result<()> {
     done(ask(path, &Request::Drain { undo })?)
+}
+
+/// Tells the agent of a mobile host that it is attached to a base station.
+///
+/// # Errors
+/// If there is none that answers, or if it is no such agent.
+pub fn handoff(path: &Path, station: IpAddr) -> io::Result<()> {
+    done(ask(path, &Request::Handoff { station })?)
 }
 
 /// Lets it read its configuration again.

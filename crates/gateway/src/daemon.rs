@@ -6,6 +6,7 @@ use crate::handover::{Before, Part};
 use crate::hop_watch::HopWatch;
 use crate::journal::Journal;
 use crate::lost::Lost;
+use crate::mhp::{self, Courier, Guests, Mailbox, Messages, NetworkKey};
 use crate::network::Network;
 use crate::peer::{self, Mtu, PeerError, Way};
 use crate::plane::{Kind, Plane};
@@ -15,15 +16,22 @@ use crate::{Observation, doctor, secret};
 use base::Seed;
 use base::settings::Bytes;
 use host::{FourTuple, Middlebox as _};
-use live::inline::{Captures, Counts, Inline, Owners, Side};
+use live::inline::{Captures, Counts, Inline, Owners, Side, Underlay};
+use live::netlink::Attachment;
 use live::{Clock, Netlink};
-use middlebox::{Contents, Gateway as PairGateway, Neighbour, Pair, Site, Splitter, Spoofer};
-use scenario::{Gateway, Peer, Work};
+use middlebox::mhp::Keys;
+use middlebox::{
+    BaseStation, Contents, Gateway as PairGateway, Mobile, MobileAgent, Neighbour, Pair, Site,
+    Splitter, Spoofer, Station,
+};
+use relay::Relays;
+use scenario::{Gateway, Mode, Peer, Work};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use tcp::Config;
 use thiserror::Error;
@@ -92,6 +100,8 @@ pub struct Daemon {
     /// Records that were not written.
     unwritten: Arc<AtomicU64>,
     _hop_watch: HopWatch,
+    /// Of a base station.
+    _courier: Option<Courier>,
     /// Undone after the devices are gone.
     _network: Network,
 }
@@ -134,7 +144,8 @@ impl Daemon {
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
         let (work, memory) = part_of(&gateway.work, owners.workers());
         let known = before.as_ref().and_then(|before| before.peer);
-        let mut way = None;
+        let mut way: Option<Box<dyn Underlay>> = None;
+        let mut station = None;
         let mut kinds = Vec::new();
         for _ in 0..owners.workers() {
             let mut kind = match &work {
@@ -147,8 +158,43 @@ impl Daemon {
                     let opened = Way::open(clock.now(), peer, (known, hop))?;
                     let pair = Pair { mtu: hop.first(), ..pair.clone() };
                     let plane = one_of_pair(gateway, &pair, opened.names(), peer, mtu)?;
-                    way = Some(opened);
+                    way = Some(Box::new(opened));
                     Kind::Pair(plane)
+                }
+                Work::Station(settings, file) => {
+                    let key = NetworkKey::read(file)?;
+                    let guests = Guests::new(&gateway.wan)?;
+                    let own = mhp::addresses(&gateway.wan)?;
+                    let known = Some((Arc::clone(&guests), Keys::new(&key.secret)));
+                    way = Some(Box::new(Messages::open(own, known).map_err(at_messages)?));
+                    let (bell, bells) = mpsc::channel();
+                    let settings = Station {
+                        mtu: Netlink::open()?.mtu(&gateway.wan)?,
+                        secret: key.secret.clone(),
+                        ..settings.clone()
+                    };
+                    station = Some((bells, key, guests));
+                    let random = Seed(getrandom::u64()?).stream("station");
+                    let mut base = BaseStation::with_exchange(
+                        settings,
+                        own,
+                        &tcp_within(gateway, mtu),
+                        random,
+                        |_| Mailbox::new(bell),
+                    );
+                    base.relays_mut().gather();
+                    Kind::Station(Box::new(base))
+                }
+                Work::Mobile(settings, file) => {
+                    let secret = NetworkKey::read(file)?.secret;
+                    let own = mhp::addresses(&gateway.wan)?;
+                    way = Some(Box::new(Messages::open(own, None).map_err(at_messages)?));
+                    let settings = Mobile { secret, ..settings.clone() };
+                    let tcp = tcp_within(gateway, mtu);
+                    let seed = Seed(getrandom::u64()?);
+                    let agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
+                    let none = Relays::new(own[0], seed.stream("none"));
+                    Kind::Mobile(Box::new(agent), none)
                 }
             };
             // Those of connections alone go on: associations must not get the tokens of earlier ones.
@@ -176,22 +222,62 @@ impl Daemon {
             let owns = |connection: &FourTuple| owners.of(connection) == number;
             let lost = Lost::new(clock.now(), journal.clone(), random, owns, goes_on);
             let plane = Plane::new(kind, lost, records.clone());
-            let inline = Inline::new(plane, tuns, &gateway.lan, clock)?;
-            let inline = inline.with_payloads(pieces).with_memory(memory);
+            let lan = match gateway.mode() {
+                // What is for the host itself.
+                Mode::Mobile => &["lo".to_owned()][..],
+                _ => &gateway.lan,
+            };
+            let inline = Inline::new(plane, tuns, lan, clock)?;
+            let inline = match gateway.mode() {
+                // Other base stations keep its payloads, too.
+                Mode::Station => inline.with_stream(stream()?),
+                _ => inline.with_payloads(pieces),
+            };
+            let inline = inline.with_memory(memory);
             workers.push(match way.take() {
-                Some(way) => inline.with_underlay(Box::new(way)),
+                Some(way) => inline.with_underlay(way),
                 None => inline,
             });
         }
         // It is that of the workers alone: the last of them removes its file.
         drop(journal);
         let workers = Workers::start(workers, owners)?;
-        let hop_watch = HopWatch::start(&gateway.wan, workers.hop_bell())?;
+        let courier = match (station, workers.first()) {
+            (Some((bells, key, guests)), Some(caller)) => {
+                let started = Courier::start(caller, bells, key, guests);
+                Some(started.map_err(at_messages)?)
+            }
+            _ => None,
+        };
+        let hop_watch = match (gateway.mode(), workers.first()) {
+            (Mode::Mobile, Some(caller)) => {
+                let attach = move |hop: &Attachment| {
+                    if let Some(station) = hop.router() {
+                        // One that has ended need not know.
+                        let _ = caller.call(move |now, plane, _| plane.attach(now, station));
+                    }
+                };
+                attach(&Netlink::open()?.attachment(&gateway.wan));
+                HopWatch::start(&gateway.wan, attach)?
+            }
+            _ => {
+                let tell = workers.hop_bell();
+                HopWatch::start(&gateway.wan, move |_| tell())?
+            }
+        };
         if let Some(paused_at) = paused_at {
             let paused_milliseconds = clock.now().since(paused_at).as_nanos() / 1_000_000;
             info!(paused_milliseconds, "goes on with the connections of the program before");
         }
-        Ok(Daemon { workers, mtu, clock, unwritten, _hop_watch: hop_watch, _network: network })
+        Ok(Daemon {
+            workers,
+            mtu,
+            clock,
+            unwritten,
+            _hop_watch: hop_watch,
+            _courier: courier,
+            _network: network,
+        })
     }
 
     /// Executes a program with the arguments of this one, which goes on with all connections. It returns only if
@@ -280,6 +366,15 @@ impl Daemon {
         Ok(())
     }
 
+    /// The mobile host is attached to a base station, whatever its routes say. Returns false if it is no mobile host.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn attach(&self, station: IpAddr) -> Result<bool, Error> {
+        let attached = self.workers.call_each(move |now, plane, _| plane.attach(now, station))?;
+        Ok(attached.contains(&true))
+    }
+
     /// Copies of the packets from and to a user, and the clock of their times; a capture before
     /// this one ends.
     ///
@@ -345,6 +440,16 @@ impl StateFiles {
     }
 }
 
+/// The port of messages between mobile hosts and base stations cannot be listened at.
+fn at_messages(source: io::Error) -> Error {
+    Error::Listening { place: format!("port {}", wire::Mobility::PORT), source }
+}
+
+/// A stream for the payloads of this process, which none of other base stations is likely to have, nor a box.
+fn stream() -> Result<u32, Error> {
+    Ok(getrandom::u32()? >> 2 | 1 << 30)
+}
+
 /// The records, if there are to be any.
 fn records(
     path: Option<&Path>,
@@ -381,6 +486,8 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
         Work::Pair(pair, _) => {
             (&mut pair.connections, &mut pair.connections_per_user, &mut pair.memory)
         }
+        // One thread does it.
+        Work::Station(..) | Work::Mobile(..) => return (work, of_machine / 4),
     };
     *connections = connections.div_ceil(workers);
     *of_user = of_user.map(|most| most.div_ceil(workers));

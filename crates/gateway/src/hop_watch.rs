@@ -1,7 +1,7 @@
 //! Watches the interface of the hop. Connections learn at once when packets can pass again, or by another way: their
 //! timers have backed off meanwhile (`koutsianas2007` §1).
 
-use live::netlink::Monitor;
+use live::netlink::{Attachment, Monitor};
 use live::{Error, Netlink};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -24,7 +24,7 @@ impl HopWatch {
     /// before, or can pass by another way.
     pub(crate) fn start(
         interface: &str,
-        tell: impl Fn() + Send + 'static,
+        tell: impl Fn(&Attachment) + Send + 'static,
     ) -> Result<HopWatch, Error> {
         let interface = interface.to_owned();
         let action = format!("watching {interface}");
@@ -38,7 +38,7 @@ impl HopWatch {
                 let now = netlink.attachment(&interface);
                 if now.gains_over(&before) {
                     info!(interface, "the hop is there again, or leads elsewhere");
-                    tell();
+                    tell(&now);
                 } else if before.is_usable() && !now.is_usable() {
                     info!(interface, "the hop is down");
                 }

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 use gateway::doctor::{self, Severity};
 use gateway::handover::{self, Before};
 use gateway::{install, logs};
-use scenario::{Gateway, LabHop, Style};
+use scenario::{Gateway, LabHop, Mode, Style};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::File;
@@ -68,6 +68,12 @@ enum Command {
         #[arg(long, value_name = "FILE", default_value = KEY)]
         file: PathBuf,
     },
+    /// Make the key that the base stations and mobile hosts of a network share; each member needs a copy of the file
+    NetworkKey {
+        /// The file of the key
+        #[arg(long, value_name = "FILE", default_value = NETWORK_KEY)]
+        file: PathBuf,
+    },
     /// Say what is wrong with a configuration, and change nothing
     Check {
         #[command(flatten)]
@@ -122,6 +128,13 @@ enum Command {
         /// Split connections again
         #[arg(long)]
         undo: bool,
+    },
+    /// Say that this mobile host is attached to a base station now; without, its default route says so
+    Handoff {
+        /// The address of the base station
+        station: IpAddr,
+        #[command(flatten)]
+        socket: Socket,
     },
     /// Let the running gateway read its configuration again
     Reload {
@@ -188,6 +201,9 @@ enum Command {
 /// Where the private key is.
 const KEY: &str = "/etc/lasthop/private.key";
 
+/// Where the key of the network is.
+const NETWORK_KEY: &str = "/etc/lasthop/network.key";
+
 /// Where the configuration is.
 const CONFIG: &str = "/etc/lasthop/lasthopd.toml";
 
@@ -222,6 +238,9 @@ fn act(command: Command) -> Result<ExitCode, String> {
             let public = gateway::public_key(&file).map_err(|error| error.to_string())?;
             print(&format!("{public}\n"))?;
         }
+        Command::NetworkKey { file } => {
+            gateway::make_network_key(&file).map_err(|error| error.to_string())?;
+        }
         Command::Check { configuration } => drop(read(&configuration.config)?),
         Command::Doctor { configuration, socket, json } => {
             let gateway = read(&configuration.config)?;
@@ -242,9 +261,16 @@ fn act(command: Command) -> Result<ExitCode, String> {
         }
         Command::HandoverFormat => print(&format!("{}\n", handover::format()))?,
         Command::Drain { socket, timeout, undo } => return drain(&socket, timeout, undo),
+        Command::Handoff { station, socket } => {
+            socket.of(|path| gateway::handoff(path, station))?;
+        }
         Command::Reload { socket } => socket.of(gateway::reload)?,
         Command::Scenario { configuration, rate, delay, loss, queue, lan_delay } => {
-            if rate.is_none() && read(&configuration.config)?.rate().is_none() {
+            let gateway = read(&configuration.config)?;
+            if matches!(gateway.mode(), Mode::Station | Mode::Mobile) {
+                return Err("the lab's scenarios of mobile hosts are written by hand: see its box `station`".to_owned());
+            }
+            if rate.is_none() && gateway.rate().is_none() {
                 return Err(
                     "the configuration has no rate of the hop: give it with --rate".to_owned()
                 );

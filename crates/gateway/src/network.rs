@@ -4,8 +4,9 @@
 use live::inline::Side;
 use live::netlink::{self, Family, IpProtocol, Rule};
 use live::{Error, Netlink, Offload, Tun};
-use scenario::Gateway;
+use scenario::{Gateway, Mode};
 use std::io;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use tracing::warn;
 
@@ -18,6 +19,10 @@ pub(crate) const TABLES: [u32; 2] = [201, 202];
 /// The priority of the rules: after those of the local table (0), before that of the main table (32766).
 pub(crate) const PRIORITY: u32 = 100;
 
+/// The priority of the rules of a mobile host for packets to it, before those of the local table, which gets the other one.
+const TO_HOST: u32 = 5;
+const LOCAL: u32 = 10;
+
 /// Packets that wait in each queue of a device until they are read.
 const QUEUE: u32 = 4096;
 
@@ -29,6 +34,8 @@ const ICMPV6: IpProtocol = IpProtocol::Other(58);
 pub(crate) struct Network {
     netlink: Netlink,
     rules: Vec<Rule>,
+    /// Of a mobile host, what its settings were before.
+    host: Option<HostSettings>,
 }
 
 impl Network {
@@ -39,16 +46,29 @@ impl Network {
             netlink.index(interface)?;
         }
         let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);
-        let [lan, wan] = Side::ALL.map(|side| device(&netlink, side, queues));
+        let own = match gateway.mode() {
+            Mode::Mobile => Some(own_address(&netlink, &gateway.wan)?),
+            _ => None,
+        };
+        let [lan, wan] = Side::ALL.map(|side| device(&netlink, side, queues, own));
         let queues = lan?.into_iter().zip(wan?).map(<[Tun; 2]>::from).collect();
-        let network = Network { netlink, rules: rules(gateway) };
+        if own.is_some() {
+            // The host's own TCP sends by it: what it sends is to fit the hop, too.
+            let lan = DEVICES[Side::Lan as usize];
+            netlink.set_mtu(lan, netlink.mtu(&gateway.wan)?)?;
+            netlink.set_single_segments(lan)?;
+        }
+        let mut network = Network { netlink, rules: rules(gateway), host: None };
+        if own.is_some() {
+            network.host = Some(HostSettings::set(&network.netlink, &gateway.wan)?);
+        }
         network.direct()?;
         Ok((network, queues))
     }
 
     /// Has what the gateway before this one, with the same interfaces, has set up.
     pub(crate) fn take_over(gateway: &Gateway) -> Result<Network, Error> {
-        let network = Network { netlink: Netlink::open()?, rules: rules(gateway) };
+        let network = Network { netlink: Netlink::open()?, rules: rules(gateway), host: None };
         // Its connections are worth more than the right rules.
         if let Err(error) = network.direct() {
             warn!(%error, "the rules are not those of this version");
@@ -77,6 +97,18 @@ impl Network {
 /// Those that send what arrives by the interfaces of a gateway to the device of its side: TCP, and ICMP, which has
 /// the errors about it.
 pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
+    if gateway.mode() == Mode::Mobile {
+        // What the host sends, and what arrives for it.
+        let of_host = [("lo", PRIORITY, Side::Lan), (&gateway.wan, TO_HOST, Side::Wan)];
+        let rules = of_host.map(|(interface, priority, side)| Rule {
+            family: Family::V4,
+            priority,
+            interface: interface.to_owned(),
+            protocol: Some(IpProtocol::Tcp),
+            table: TABLES[side as usize],
+        });
+        return rules.into();
+    }
     let mut rules = Vec::new();
     let lan = gateway.lan.iter().map(|interface| (interface, Side::Lan));
     for (interface, side) in lan.chain([(&gateway.wan, Side::Wan)]) {
@@ -109,7 +141,7 @@ pub(crate) fn name(protocol: IpProtocol) -> Option<&'static str> {
 
 /// Whether a gateway has made a rule, this one or another.
 pub(crate) fn is_ours(rule: &Rule) -> bool {
-    rule.priority == PRIORITY && TABLES.contains(&rule.table)
+    [PRIORITY, TO_HOST].contains(&rule.priority) && TABLES.contains(&rule.table)
 }
 
 /// Whether the rules that there are now are as they were to be: before Linux 4.17, the kernel adds rules without
@@ -139,8 +171,67 @@ impl Drop for Network {
     }
 }
 
-/// Makes the device of a side with so many queues, and the routes by it.
-fn device(netlink: &Netlink, side: Side, queues: NonZeroUsize) -> Result<Vec<Tun>, Error> {
+/// The IPv4 address of a mobile host: that of its interface.
+fn own_address(netlink: &Netlink, interface: &str) -> Result<IpAddr, Error> {
+    let mut addresses = netlink.attachment(interface).addresses.into_iter();
+    addresses.find(IpAddr::is_ipv4).ok_or_else(|| Error::System {
+        action: format!("looking for the IPv4 address of {interface}"),
+        source: io::ErrorKind::AddrNotAvailable.into(),
+    })
+}
+
+/// Settings that let the packets of a host's own pass its agent, and their values before. They are restored when this is
+/// dropped.
+struct HostSettings {
+    netlink: Netlink,
+    before: Vec<(String, String)>,
+}
+
+impl HostSettings {
+    fn set(netlink: &Netlink, wan: &str) -> Result<HostSettings, Error> {
+        let device = DEVICES[Side::Wan as usize];
+        let wanted = [
+            // A packet that was given to its socket already is not forwarded to the agent.
+            ("net.ipv4.tcp_early_demux".to_owned(), "0"),
+            // Packets from the host's own address come back by the device.
+            (format!("net.ipv4.conf.{device}.accept_local"), "1"),
+            (format!("net.ipv4.conf.{device}.forwarding"), "1"),
+            (format!("net.ipv4.conf.{wan}.forwarding"), "1"),
+            (format!("net.ipv4.conf.{wan}.rp_filter"), "0"),
+        ];
+        let mut settings = HostSettings { netlink: Netlink::open()?, before: Vec::new() };
+        netlink.move_local_rule(Family::V4, [0, LOCAL])?;
+        for (name, value) in wanted {
+            let before = netlink::sysctl(&name)?;
+            if before != value {
+                netlink::set_sysctl(&name, value)?;
+                settings.before.push((name, before));
+            }
+        }
+        Ok(settings)
+    }
+}
+
+impl Drop for HostSettings {
+    fn drop(&mut self) {
+        let moved = self.netlink.move_local_rule(Family::V4, [LOCAL, 0]);
+        // Those of the device are gone with it.
+        let is_of_device = |name: &str| name.contains(DEVICES[Side::Wan as usize]);
+        let before = self.before.iter().rev().filter(|(name, _)| !is_of_device(name));
+        let restored = before.map(|(name, value)| netlink::set_sysctl(name, value));
+        for error in [moved].into_iter().chain(restored).filter_map(Result::err) {
+            warn!(%error, "a setting is left behind");
+        }
+    }
+}
+
+/// Makes the device of a side with so many queues, and the routes by it; those of a host's own packets are from `own`.
+fn device(
+    netlink: &Netlink,
+    side: Side,
+    queues: NonZeroUsize,
+    own: Option<IpAddr>,
+) -> Result<Vec<Tun>, Error> {
     let name = DEVICES[side as usize];
     // No packet is too long for it: the interfaces' MTUs count.
     let tuns = Tun::open_queues(name, Offload::Full, u16::MAX, queues)?;
@@ -158,8 +249,9 @@ fn device(netlink: &Netlink, side: Side, queues: NonZeroUsize) -> Result<Vec<Tun
     }
     netlink.set_queue_length(name, QUEUE)?;
     netlink.set_up(name)?;
-    for family in Family::available() {
-        match netlink.add_default_route(family, name, TABLES[side as usize]) {
+    for family in Family::available().filter(|family| own.is_none() || *family == Family::V4) {
+        let source = own.filter(|_| side == Side::Lan);
+        match netlink.add_default_route(family, name, TABLES[side as usize], source) {
             Err(error) if family == Family::V6 => warn!(%error, "without IPv6"),
             result => result?,
         }

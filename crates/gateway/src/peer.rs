@@ -2,7 +2,9 @@
 //! authenticates and encrypts.
 
 use base::{Duration, Time};
-use channel::{Channel, ConfigError, Event, HEADER, OVERHEAD, SecretKey, TAG, system_entropy};
+use channel::{
+    Channel, ConfigError, Event, HEADER, OVERHEAD, PresharedKey, SecretKey, TAG, system_entropy,
+};
 use live::inline::{Change, Received, Underlay};
 use live::sockopt;
 use rustix::io::Errno;
@@ -25,11 +27,11 @@ use wire::{Body, Ip, Packet, Srp};
 /// Why there is no way to the other gateway.
 #[derive(Debug, Error)]
 pub enum PeerError {
-    /// The file of the private key cannot be read.
-    #[error("reading the private key {0}: {1}")]
+    /// The file of a key cannot be read.
+    #[error("reading the key {0}: {1}")]
     Key(String, io::Error),
     /// What is in the file is no key.
-    #[error("the private key {0}: {1}")]
+    #[error("the key {0}: {1}")]
     BadKey(String, channel::KeyError),
     /// The other gateway's key is none.
     #[error("`peer_key`: {0}")]
@@ -232,6 +234,10 @@ impl Way {
 }
 
 impl Underlay for Way {
+    fn carries(&self, packet: &Packet) -> bool {
+        matches!(packet.body, Body::Srp(_))
+    }
+
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -343,17 +349,34 @@ pub fn public_key(path: &Path) -> Result<channel::PublicKey, PeerError> {
     }
 }
 
-/// The private key in a file. A service has no right to read it, and has it as a credential of the service manager.
+/// Makes the key that the base stations and mobile hosts of a network share, in a file for its owner alone.
+///
+/// # Errors
+/// If there is such a file, or it cannot be made.
+pub fn make_network_key(path: &Path) -> Result<(), PeerError> {
+    let failed = |error| PeerError::Key(path.display().to_string(), error);
+    let none = || failed(io::Error::other("no random numbers"));
+    let key = PresharedKey::generate(&mut system_entropy).ok_or_else(none)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    writeln!(file, "{}", *key.reveal()).map_err(failed)
+}
+
+/// The private key in a file.
 pub(crate) fn read_key(path: &Path) -> Result<SecretKey, PeerError> {
-    let shown = || path.display().to_string();
+    let text = read_secret(path)?;
+    text.trim().parse().map_err(|error| PeerError::BadKey(path.display().to_string(), error))
+}
+
+/// The text of a file with a key. A service has no right to read it, and has it as a credential of the service manager.
+pub(crate) fn read_secret(path: &Path) -> Result<String, PeerError> {
     let read = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             credential(path).map_or(Err(error), std::fs::read_to_string)
         }
         read => read,
     };
-    let text = read.map_err(|error| PeerError::Key(shown(), error))?;
-    text.trim().parse().map_err(|error| PeerError::BadKey(shown(), error))
+    read.map_err(|error| PeerError::Key(path.display().to_string(), error))
 }
 
 /// Where the service manager has put a file of a folder that the unit names: `LoadCredential=NAME:FOLDER` makes it

@@ -1,12 +1,15 @@
 //! The box of a gateway, by its mode.
 
 use crate::lost::Lost;
+use crate::mhp::Mailbox;
 use crate::records::Records;
 use base::Time;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
-use middlebox::{Gateway, Splitter};
+use live::inline::Side;
+use middlebox::{BaseStation, Gateway, MobileAgent, Splitter};
 use relay::{Change, Handover, Relays};
 use scenario::Work;
+use std::net::IpAddr;
 use tcp::Config;
 use tracing::warn;
 use wire::{Packet, Payload};
@@ -25,6 +28,10 @@ pub(crate) enum Kind {
     Spoof(Splitter),
     /// Mode `pair`.
     Pair(Gateway),
+    /// Mode `station`.
+    Station(Box<BaseStation<Mailbox>>),
+    /// Mode `mobile`: its connections are the host's own, and it relays none.
+    Mobile(Box<MobileAgent>, Relays),
 }
 
 impl Kind {
@@ -41,6 +48,8 @@ impl Kind {
         match self {
             Kind::Spoof(splitter) => splitter.relays_mut(),
             Kind::Pair(gateway) => gateway.relays_mut(),
+            Kind::Station(station) => station.relays_mut(),
+            Kind::Mobile(_, none) => none,
         }
     }
 }
@@ -86,7 +95,7 @@ impl Plane {
             (Kind::Spoof(splitter), Work::Spoof(spoofer)) => splitter.set(spoofer, tcp),
             (Kind::Pair(gateway), Work::Pair(pair, _)) => gateway.set(pair, tcp),
             // Its mode stays.
-            (Kind::Spoof(_), _) | (Kind::Pair(_), _) => {}
+            (Kind::Spoof(_) | Kind::Pair(_) | Kind::Station(_) | Kind::Mobile(..), _) => {}
         }
     }
 
@@ -113,10 +122,31 @@ impl Plane {
         }
     }
 
+    /// The way to other base stations, of one.
+    pub(crate) fn mailbox(&mut self) -> Option<&mut Mailbox> {
+        match &mut self.kind {
+            Kind::Station(station) => Some(station.exchange_mut()),
+            _ => None,
+        }
+    }
+
+    /// A mobile host is attached to a base station. Returns false of anything else.
+    pub(crate) fn attach(&mut self, now: Time, station: IpAddr) -> bool {
+        match &mut self.kind {
+            Kind::Mobile(agent, _) => {
+                agent.on_attached(now, station);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn get(&self) -> &dyn Middlebox {
         match &self.kind {
             Kind::Spoof(splitter) => splitter,
             Kind::Pair(gateway) => gateway,
+            Kind::Station(station) => &**station,
+            Kind::Mobile(agent, _) => &**agent,
         }
     }
 
@@ -124,6 +154,8 @@ impl Plane {
         match &mut self.kind {
             Kind::Spoof(splitter) => splitter,
             Kind::Pair(gateway) => gateway,
+            Kind::Station(station) => &mut **station,
+            Kind::Mobile(agent, _) => &mut **agent,
         }
     }
 }
@@ -136,6 +168,11 @@ impl Middlebox for Plane {
         packet: &mut Packet,
         cx: &mut Context<'_>,
     ) -> Verdict {
+        // What comes from the LAN is the mobile host's own.
+        let from = match self.kind {
+            Kind::Mobile(..) => from.filter(|port| *port != Side::Lan.port()),
+            _ => from,
+        };
         let verdict = self.get_mut().packet(now, from, packet, cx);
         self.note_changes();
         if verdict == Verdict::Forward && self.lost.refuses(packet) {

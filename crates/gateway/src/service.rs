@@ -8,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::{Daemon, Error, Observation, Status, reload};
 use base::{Duration, Time};
 use live::Clock;
-use scenario::{Gateway, Style};
+use scenario::{Gateway, Mode, Style};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -79,7 +79,12 @@ impl Core {
     fn try_upgrade(&self) -> Result<Infallible, String> {
         let program = self.program.as_ref().ok_or("the process runs more than the gateway")?;
         let config = self.config.as_ref().ok_or("there is no file of the configuration")?;
-        reload::admit(&lock(&self.gateway), &reload::read(config, Style::Plain)?)?;
+        let running = lock(&self.gateway);
+        if matches!(running.mode(), Mode::Station | Mode::Mobile) {
+            return Err("who is attached where cannot be handed over to another program".to_owned());
+        }
+        reload::admit(&running, &reload::read(config, Style::Plain)?)?;
+        drop(running);
         let shown = program.display();
         // It should say no while there is still one that runs.
         let asked = Command::new(program).arg(handover::QUESTION).output();

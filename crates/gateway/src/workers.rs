@@ -3,7 +3,7 @@
 use crate::handover;
 use crate::plane::Plane;
 use base::Time;
-use live::inline::{self, Captures, Counts, Inline, Owners, Running, Side};
+use live::inline::{self, Caller, Captures, Counts, Inline, Owners, Running, Side};
 use live::{Clock, Error};
 use std::io;
 use std::net::IpAddr;
@@ -61,6 +61,11 @@ impl Workers {
     pub(crate) fn hop_bell(&self) -> impl Fn() + Send + use<> {
         let bells: Vec<_> = self.running.iter().map(|worker| worker.link_bell(Side::Wan)).collect();
         move || bells.iter().for_each(|bell| bell())
+    }
+
+    /// What calls functions on the thread of the first one.
+    pub(crate) fn first(&self) -> Option<Caller<Plane>> {
+        self.running.first().map(Running::caller)
     }
 
     /// Copies of the packets from and to an address; a capture before this one ends.

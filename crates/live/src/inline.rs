@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use tap::Tap;
+use wire::Payload;
 use worker::{Command, HandedOver, Worker};
 
 /// The two networks between which a gateway stands.
@@ -127,9 +128,12 @@ pub struct Moment<'a, B> {
     pub middlebox: &'a mut B,
     /// Where the peer of its underlay is, if it has one and that is known.
     pub peer: Option<SocketAddr>,
-    payloads: &'a Payloads,
+    payloads: &'a mut Payloads,
     tuns: [&'a Tun; 2],
 }
+
+/// Bytes of payloads, with the streams and the places by which payloads name them.
+pub type Pieces = Vec<(u32, u64, Box<[u8]>)>;
 
 impl<B: Middlebox> Moment<'_, B> {
     /// The devices, by [`Side`].
@@ -143,6 +147,18 @@ impl<B: Middlebox> Moment<'_, B> {
     #[must_use]
     pub fn payloads(&self) -> Vec<(u64, &[u8])> {
         self.payloads.pieces(|held| self.middlebox.held_payloads(held))
+    }
+
+    /// Copies of the bytes of payloads, for [`Moment::adopt`] of another process. Bytes that have gone are missing.
+    #[must_use]
+    pub fn copies(&self, payloads: &[Payload]) -> Pieces {
+        self.payloads.copies(payloads)
+    }
+
+    /// Keeps bytes of another process, so that the middlebox can have the payloads that name them. Returns false if
+    /// there is no memory for them, or if both have the same stream ([`Inline::with_stream`]).
+    pub fn adopt(&mut self, pieces: Pieces) -> bool {
+        self.payloads.adopt(pieces)
     }
 }
 
@@ -179,6 +195,14 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
     #[must_use]
     pub fn with_payloads(self, pieces: impl IntoIterator<Item = (u64, Box<[u8]>)>) -> Inline<B> {
         Inline { payloads: Payloads::restored(pieces), ..self }
+    }
+
+    /// Names the payloads that it keeps by this stream. To be called first, if other processes adopt them
+    /// ([`Moment::adopt`]): each has a stream of its own.
+    #[must_use]
+    pub fn with_stream(mut self, stream: u32) -> Inline<B> {
+        self.payloads.of_stream(stream);
+        self
     }
 
     /// Has room for a middlebox that holds so many bytes of payloads; 512 MiB if nothing is said of it. Packets for which
@@ -253,9 +277,18 @@ pub struct Running<B> {
     thread: Option<JoinHandle<Ended<B>>>,
 }
 
-impl<B: Send + 'static> Running<B> {
+/// Calls functions on the thread of a running middlebox, from any other thread.
+pub struct Caller<B>(Commands<Command<B>>);
+
+impl<B> Clone for Caller<B> {
+    fn clone(&self) -> Caller<B> {
+        Caller(self.0.clone())
+    }
+}
+
+impl<B: Send + 'static> Caller<B> {
     /// Lets its thread call `f` with the time, the middlebox and its counters, and returns the result. What
-    /// the middlebox has to send is sent at its next wake.
+    /// the middlebox has to send is sent then, before any other packet passes.
     ///
     /// # Errors
     /// If the thread has ended.
@@ -268,7 +301,7 @@ impl<B: Send + 'static> Running<B> {
         let call = move |now, middlebox: &mut B, counts: &Counts| {
             let _ = answer.send(f(now, middlebox, counts));
         };
-        self.send(Command::Call(Box::new(call)))?;
+        self.0.send(Command::Call(Box::new(call)))?;
         result.recv().map_err(|_| Error::Stopped)
     }
 
@@ -285,8 +318,38 @@ impl<B: Send + 'static> Running<B> {
         let pause = move |moment: Moment<'_, B>| {
             let _ = answer.send(f(moment));
         };
-        self.send(Command::Pause(Box::new(pause)))?;
+        self.0.send(Command::Pause(Box::new(pause)))?;
         result.recv().map_err(|_| Error::Stopped)
+    }
+}
+
+impl<B: Send + 'static> Running<B> {
+    /// [`Caller::call`].
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn call<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(Time, &mut B, &Counts) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        self.caller().call(f)
+    }
+
+    /// [`Caller::pause`].
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn pause<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(Moment<'_, B>) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        self.caller().pause(f)
+    }
+
+    /// What calls functions on its thread.
+    #[must_use]
+    pub fn caller(&self) -> Caller<B> {
+        Caller(self.commands.clone())
     }
 
     /// Has room for a middlebox that holds so many bytes from now on ([`Inline::with_memory`]).

@@ -182,6 +182,43 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRoute(route), action)
     }
 
+    /// Removes a route of [`Netlink::add_route`].
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn remove_route(&self, destination: IpAddr, device: &str) -> Result<(), Error> {
+        let action = || format!("removing the route to {destination} by {device}");
+        let mut route = RouteMessage::default();
+        route.header.address_family = family(destination);
+        route.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
+        route.header.table = RouteHeader::RT_TABLE_MAIN;
+        route.attributes = vec![
+            RouteAttribute::Destination(destination.into()),
+            RouteAttribute::Oif(self.find(device)?.header.index),
+        ];
+        self.requests.change(RouteNetlinkMessage::DelRoute(route), 0).doing(action)
+    }
+
+    /// Sets the largest packet of a device, bytes.
+    ///
+    /// # Errors
+    /// As [`Netlink::set_up`].
+    pub fn set_mtu(&self, device: &str, bytes: u32) -> Result<(), Error> {
+        let mut link = self.numbered(device)?;
+        link.attributes.push(LinkAttribute::Mtu(bytes));
+        self.set(link, || format!("setting the MTU of {device} to {bytes}"))
+    }
+
+    /// Packets that the kernel gives to a device have one segment each: it cuts units of segmentation offload before.
+    ///
+    /// # Errors
+    /// As [`Netlink::set_up`].
+    pub fn set_single_segments(&self, device: &str) -> Result<(), Error> {
+        let mut link = self.numbered(device)?;
+        link.attributes.push(LinkAttribute::GsoMaxSegs(1));
+        self.set(link, || format!("setting the longest unit of {device}"))
+    }
+
     /// The index of a device.
     ///
     /// # Errors

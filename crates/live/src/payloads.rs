@@ -1,7 +1,7 @@
 //! The bytes of payloads that boxes have seen.
 
 use crate::pool;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use wire::Payload;
 
@@ -13,6 +13,10 @@ use wire::Payload;
 /// held, whenever a quarter as many bytes were added as are held. Of a chunk with few bytes that are held, only these
 /// are kept. Packets without payload can be read however little memory there is, and acknowledge what is held.
 pub(crate) struct Payloads {
+    /// The stream of the places.
+    stream: u32,
+    /// Bytes that others have kept, by stream and place.
+    foreign: BTreeMap<(u32, u64), Box<[u8]>>,
     /// The last is being filled.
     chunks: VecDeque<Chunk>,
     /// The number of chunks before `chunks`.
@@ -21,7 +25,7 @@ pub(crate) struct Payloads {
     end: u64,
     /// Chunks that are whole.
     used: usize,
-    /// Bytes of chunks that are not.
+    /// Bytes of chunks that are not, and of others.
     in_pieces: usize,
     /// Chunks without content.
     spare: Vec<Box<[u8]>>,
@@ -85,6 +89,8 @@ impl Payloads {
 
     fn new(most: usize) -> Payloads {
         Payloads {
+            stream: Payloads::STREAM,
+            foreign: BTreeMap::new(),
             chunks: VecDeque::new(),
             first: 0,
             end: 0,
@@ -104,6 +110,12 @@ impl Payloads {
         let most = held.saturating_mul(2).saturating_add(4 * Payloads::FEW);
         // Their bytes are to be a number, too.
         self.most = most.min(usize::MAX / Payloads::CHUNK);
+    }
+
+    /// Nothing is kept yet, and places are to be of this stream, which no one has with whom payloads are exchanged.
+    pub(crate) fn of_stream(&mut self, stream: u32) {
+        debug_assert!(self.chunks.is_empty());
+        self.stream = stream;
     }
 
     /// The place in its chunk of the next byte.
@@ -147,7 +159,7 @@ impl Payloads {
             1..=Payloads::SMALL => self.end,
             _ => self.end + range.start as u64,
         };
-        Payload { stream: Payloads::STREAM, offset, len: len as u32 }
+        Payload { stream: self.stream, offset, len: len as u32 }
     }
 
     /// Keeps a range of [`Payloads::space`]. What else was read there is lost.
@@ -204,14 +216,18 @@ impl Payloads {
     /// Frees the memory of payloads, except for those that `held` passes to its argument.
     pub(crate) fn free_all_but(&mut self, held: impl FnOnce(&mut dyn FnMut(Payload))) {
         let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut foreign: Vec<Payload> = Vec::new();
         held(&mut |payload| {
-            if payload.stream == Payloads::STREAM && payload.len > 0 {
+            if payload.stream == self.stream && payload.len > 0 {
                 match ranges.last_mut() {
                     Some(last) if last.end == payload.offset => last.end = payload.end(),
                     _ => ranges.push(payload.offset..payload.end()),
                 }
+            } else if payload.len > 0 && !self.foreign.is_empty() {
+                foreign.push(payload);
             }
         });
+        self.keep_foreign(&foreign);
         ranges.sort_unstable_by_key(|range| range.start);
         let mut ranges = ranges.into_iter().peekable();
         // Packets are read there next.
@@ -253,6 +269,73 @@ impl Payloads {
         self.spare.truncate(self.many.saturating_sub(self.used));
     }
 
+    /// Keeps bytes of others that one of these payloads has.
+    fn keep_foreign(&mut self, held: &[Payload]) {
+        let mut needed = BTreeSet::new();
+        for payload in held {
+            let mut place = payload.offset;
+            while place < payload.end()
+                && let Some((&(stream, start), bytes)) = self.foreign_at(payload.stream, place)
+            {
+                needed.insert((stream, start));
+                place = start + bytes.len() as u64;
+            }
+        }
+        let in_pieces = &mut self.in_pieces;
+        self.foreign.retain(|key, bytes| {
+            let is_needed = needed.contains(key);
+            *in_pieces -= if is_needed { 0 } else { bytes.len() };
+            is_needed
+        });
+    }
+
+    /// The piece of another stream that has a place.
+    fn foreign_at(&self, stream: u32, place: u64) -> Option<(&(u32, u64), &[u8])> {
+        let (key, bytes) = self.foreign.range(..=(stream, place)).next_back()?;
+        let is_there = key.0 == stream && place < key.1 + bytes.len() as u64;
+        is_there.then_some((key, bytes))
+    }
+
+    /// Keeps bytes that another one has kept under these streams and places ([`Payloads::copies`]). Returns false, and
+    /// keeps none, if there is no memory for them, or if one of the streams is its own.
+    pub(crate) fn adopt(&mut self, pieces: Vec<(u32, u64, Box<[u8]>)>) -> bool {
+        let bytes: usize = pieces.iter().map(|(_, _, bytes)| bytes.len()).sum();
+        if self.memory().saturating_add(bytes) > self.most.saturating_mul(Payloads::CHUNK)
+            || pieces.iter().any(|(stream, ..)| *stream == self.stream)
+        {
+            return false;
+        }
+        for (stream, place, bytes) in pieces {
+            self.in_pieces += bytes.len();
+            if let Some(before) = self.foreign.insert((stream, place), bytes) {
+                self.in_pieces -= before.len();
+            }
+        }
+        true
+    }
+
+    /// Copies of the bytes of payloads, with their streams and places, for [`Payloads::adopt`]. Bytes that are in
+    /// several payloads are in one piece.
+    pub(crate) fn copies(&self, payloads: &[Payload]) -> Vec<(u32, u64, Box<[u8]>)> {
+        let mut payloads: Vec<_> = payloads.iter().filter(|payload| payload.len > 0).collect();
+        payloads.sort_unstable_by_key(|payload| (payload.stream, payload.offset));
+        let mut pieces = Vec::new();
+        let mut done = (0, 0);
+        for payload in payloads {
+            let (stream, until) = done;
+            let mut place = payload.offset.max(if stream == payload.stream { until } else { 0 });
+            while place < payload.end()
+                && let Some(bytes) =
+                    self.at(payload.stream, place, (payload.end() - place) as usize)
+            {
+                pieces.push((payload.stream, place, bytes.into()));
+                place += bytes.len() as u64;
+            }
+            done = (payload.stream, place);
+        }
+        pieces
+    }
+
     /// Whether half of the memory is in use: then it counts for more than the time that it takes to copy what is held of
     /// chunks.
     fn is_tight(&self) -> bool {
@@ -285,7 +368,13 @@ impl Payloads {
     }
 
     /// The bytes from a place on, as many as are in one piece and at most `most`; `None` if there are none.
-    fn at(&self, place: u64, most: usize) -> Option<&[u8]> {
+    #[inline]
+    fn at(&self, stream: u32, place: u64, most: usize) -> Option<&[u8]> {
+        if stream != self.stream {
+            let ((_, start), bytes) = self.foreign_at(stream, place)?;
+            let bytes = &bytes[(place - start) as usize..];
+            return Some(&bytes[..most.min(bytes.len())]);
+        }
         let number = (place / Payloads::CHUNK as u64).checked_sub(self.first)?;
         let chunk = self.chunks.get(usize::try_from(number).ok()?)?;
         let bytes = chunk.from((place % Payloads::CHUNK as u64) as usize, most);
@@ -297,7 +386,8 @@ impl Payloads {
     pub(crate) fn lend<'a>(&'a self, payload: Payload, piece: &mut dyn FnMut(&'a [u8])) -> bool {
         let mut place = payload.offset;
         while place < payload.end() {
-            let Some(bytes) = self.at(place, (payload.end() - place) as usize) else {
+            let Some(bytes) = self.at(payload.stream, place, (payload.end() - place) as usize)
+            else {
                 return false;
             };
             piece(bytes);
@@ -310,7 +400,7 @@ impl Payloads {
     pub(crate) fn pieces(&self, held: impl FnOnce(&mut dyn FnMut(Payload))) -> Vec<(u64, &[u8])> {
         let mut payloads = Vec::new();
         held(&mut |payload| {
-            if payload.stream == Payloads::STREAM && payload.len > 0 {
+            if payload.stream == self.stream && payload.len > 0 {
                 payloads.push(payload);
             }
         });
@@ -326,7 +416,7 @@ impl Payloads {
         let mut pieces = Vec::new();
         for Range { start, end } in runs {
             let mut place = start;
-            while let Some(bytes) = self.at(place, (end - place) as usize) {
+            while let Some(bytes) = self.at(self.stream, place, (end - place) as usize) {
                 pieces.push((place, bytes));
                 place += bytes.len() as u64;
             }
@@ -361,7 +451,7 @@ impl Payloads {
     /// Writes the bytes of a payload: those that were kept, or for a box's own packet those that its
     /// identity stands for. Returns false if they are no longer there.
     pub(crate) fn fetch(&self, payload: Payload, out: &mut [u8]) -> bool {
-        if payload.stream != Payloads::STREAM {
+        if payload.stream != self.stream {
             payload.render(out);
             return true;
         }
@@ -526,6 +616,61 @@ mod tests {
         // Two that are one run.
         let both = Payload { len: 100 + 1448, ..payload(1) };
         assert!(fetch(&payloads, both).unwrap() == [&bytes(1)[..100], &bytes(2)[..1448]].concat());
+    }
+
+    #[test]
+    fn another_process_keeps_what_it_is_given_under_the_same_names_until_nothing_holds_it() {
+        let mut first = Payloads::default();
+        first.of_stream(1);
+        let kept: Vec<_> = (0..300).map(|n| first.keep(&bytes(n)).unwrap()).collect();
+        // Some twice, some in part only, in any order.
+        let held = [kept[290], kept[20].skip(100), kept[20], kept[21], kept[3].take(50), kept[20]];
+        let pieces = first.copies(&held);
+        let total: usize = pieces.iter().map(|(_, _, bytes)| bytes.len()).sum();
+        assert_eq!(total, 3 * LEN + 50);
+        let mut second = Payloads::default();
+        second.of_stream(2);
+        let own: Vec<_> = (0..300).map(|n| second.keep(&bytes(n + 5)).unwrap()).collect();
+        assert!(second.adopt(pieces.clone()));
+        let bytes_of = |payload: Payload| {
+            let mut out = Vec::new();
+            second.lend(payload, &mut |piece| out.extend_from_slice(piece)).then_some(out)
+        };
+        for (n, payload) in [(290, kept[290]), (20, kept[20]), (21, kept[21])] {
+            assert_eq!(bytes_of(payload), Some(bytes(n)), "{n}");
+        }
+        assert_eq!(bytes_of(kept[20].skip(7).take(100)), Some(bytes(20)[7..107].to_vec()));
+        assert_eq!(bytes_of(kept[3].take(50)), Some(bytes(3)[..50].to_vec()));
+        assert_eq!(bytes_of(kept[22]), None);
+        assert_eq!(bytes_of(own[22]), Some(bytes(27)));
+        // A third one gets them from the second one, with its own ones.
+        let mut third = Payloads::default();
+        third.of_stream(3);
+        assert!(third.adopt(second.copies(&[kept[21], own[22]])));
+        for (payload, expected) in [(kept[21], bytes(21)), (own[22], bytes(27))] {
+            let mut out = Vec::new();
+            assert!(third.lend(payload, &mut |piece| out.extend_from_slice(piece)));
+            assert_eq!(out, expected);
+        }
+        let before = second.memory();
+        free_all_but(&mut second, &[kept[21].skip(5), own[0]]);
+        assert!(second.lend(kept[21], &mut |_| ()) && !second.lend(kept[290], &mut |_| ()));
+        assert!(second.memory() < before);
+        free_all_but(&mut second, &own);
+        assert!(second.foreign.is_empty() && !second.lend(kept[21], &mut |_| ()));
+        assert_eq!(second.in_pieces, second.chunks.iter().map(in_pieces).sum::<usize>());
+        // Those under its own name it would take for its own ones.
+        assert!(!first.adopt(pieces.clone()));
+        let mut full = Payloads::new(0);
+        full.of_stream(4);
+        assert!(!full.adopt(pieces));
+    }
+
+    fn in_pieces(chunk: &Chunk) -> usize {
+        match chunk {
+            Chunk::Whole(_) => 0,
+            Chunk::Pieces(pieces) => total(pieces),
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod detection;
 pub mod fec;
 mod left_alone;
 mod link_mtu;
-mod mhp;
+pub mod mhp;
 mod remedy;
 mod resets;
 mod sending;

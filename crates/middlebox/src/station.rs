@@ -3,14 +3,14 @@
 
 mod handover;
 
-use crate::mhp::{Keys, Received, Registry, Transfers};
+use crate::mhp::{Exchange, Keys, Received, Registry, Transfers};
 use crate::resets::Resets;
 use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use base::settings::{Bytes, Kind, Span};
 use base::{Random, Time};
 use core::net::IpAddr;
-use host::{ConnectionId, Context, FourTuple, Middlebox, Port, Verdict};
+use host::{Context, FourTuple, Middlebox, Port, Verdict};
 use relay::{Handoff, HopRate, Onward, Policy, Relays, Split, Teardown};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -92,15 +92,14 @@ impl Settings for Station {
 }
 
 /// The box.
-pub struct BaseStation {
+pub struct BaseStation<E: Exchange = Transfers> {
     settings: Station,
     own: [IpAddr; 2],
     tcp: Config,
-    contents: crate::Contents,
     random: Random,
     keys: Keys,
-    registry: Registry<ConnectionId>,
-    transfers: Transfers,
+    registry: Registry<E::Requester>,
+    exchange: E,
     relays: Relays,
     resets: Resets,
     /// Messages to mobile hosts.
@@ -127,10 +126,8 @@ struct Counts {
 }
 
 impl BaseStation {
-    /// The most packets that are held for a mobile host.
-    const MOST_HELD: usize = 256;
-
-    /// A base station with these addresses and settings of TCP. `random` is for secrets.
+    /// A base station of the lab with these addresses and settings of TCP, which exchanges state by a TCP of its own;
+    /// `contents` has the bytes. `random` is for secrets.
     #[must_use]
     pub fn new(
         settings: Station,
@@ -140,9 +137,29 @@ impl BaseStation {
         random: Random,
     ) -> BaseStation {
         let keys = Keys::new(&settings.secret);
+        let exchange = |random| Transfers::new(own, keys, contents, random);
+        BaseStation::with_exchange(settings, own, tcp, random, exchange)
+    }
+}
+
+impl<E: Exchange> BaseStation<E> {
+    /// The most packets that are held for a mobile host.
+    const MOST_HELD: usize = 256;
+
+    /// A base station with these addresses and settings of TCP, and with the exchange that `exchange` makes. `random` is
+    /// for secrets.
+    #[must_use]
+    pub fn with_exchange(
+        settings: Station,
+        own: [IpAddr; 2],
+        tcp: &Config,
+        random: Random,
+        exchange: impl FnOnce(Random) -> E,
+    ) -> BaseStation<E> {
+        let keys = Keys::new(&settings.secret);
         let mut later = random;
         let secrets = core::array::from_fn(|_| fork(&mut later));
-        let [of_relays, of_transfers, of_resets, of_associations] = secrets;
+        let [of_relays, of_exchange, of_resets, of_associations] = secrets;
         let incarnation = later.bits() as u32;
         let mut relays = Relays::new(own[0], of_relays);
         relays.enable_srp(srp_config(settings.mtu, settings.rate, settings.share), of_associations);
@@ -150,12 +167,11 @@ impl BaseStation {
             own,
             tcp: tcp.clone(),
             registry: Registry::new(own, incarnation),
-            transfers: Transfers::new(own, keys.clone(), contents.clone(), of_transfers),
+            exchange: exchange(of_exchange),
             relays,
             resets: Resets::new(of_resets),
             outgoing: Vec::new(),
             settings,
-            contents,
             random: later,
             keys,
             held: FxHashMap::default(),
@@ -170,24 +186,30 @@ impl BaseStation {
         &self.relays
     }
 
+    /// The split connections, to be looked at, or to be reset. [`Middlebox::wake`] is to be called afterwards.
+    pub fn relays_mut(&mut self) -> &mut Relays {
+        &mut self.relays
+    }
+
+    /// The way to other base stations.
+    pub fn exchange_mut(&mut self) -> &mut E {
+        &mut self.exchange
+    }
+
     /// Whether nothing is left: no connection, no transfer, no packet.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let relays = &self.relays;
         let is_quiet = relays.open_connections() == 0 && relays.host().open_connections() == 0;
-        is_quiet && self.transfers.open() == 0 && self.held.is_empty()
+        is_quiet && self.exchange.open() == 0 && self.held.is_empty()
     }
 
     /// Loses all state.
     pub fn restart(&mut self) {
         let random = fork(&mut self.random);
-        let fresh = BaseStation::new(
-            self.settings.clone(),
-            self.own,
-            &self.tcp,
-            self.contents.clone(),
-            random,
-        );
+        let (settings, exchange) = (self.settings.clone(), |random| self.exchange.anew(random));
+        let fresh =
+            BaseStation::with_exchange(settings, self.own, &self.tcp, random, exchange);
         let (restarts, counts) = (core::mem::take(&mut self.restarts), self.counts);
         *self = BaseStation { restarts, counts, ..fresh };
     }
@@ -199,7 +221,7 @@ impl BaseStation {
                 self.on_message(now, packet.ip.source, message);
                 return Verdict::Consume;
             }
-            Body::Tcp(_) if self.transfers.handle_packet(now, packet) => return Verdict::Consume,
+            Body::Tcp(_) if self.exchange.handle_packet(now, packet) => return Verdict::Consume,
             Body::Tcp(segment) => segment,
             Body::Icmp(_) if self.relays.handle_packet(now, packet) => return Verdict::Consume,
             Body::Srp(_) if self.own.contains(&packet.ip.destination) => {
@@ -256,7 +278,7 @@ impl BaseStation {
     /// Keeps a packet of a connection that is being fetched.
     fn hold(&mut self, mobile: IpAddr, packet: &Packet) {
         let held = self.held.entry(mobile).or_default();
-        if held.len() == BaseStation::MOST_HELD {
+        if held.len() == Self::MOST_HELD {
             self.counts.overflowed += 1;
             return;
         }
@@ -330,7 +352,7 @@ impl BaseStation {
         // An end that does not answer is gone.
         self.resets.send(now, cx, |_| ());
         self.relays.transmit(now, &mut Sending::new(cx));
-        self.transfers.transmit(now, &mut Sending::new(cx));
+        self.exchange.transmit(now, cx);
     }
 }
 
@@ -351,7 +373,7 @@ pub(crate) fn fork(random: &mut Random) -> Random {
     base::Seed(random.bits()).stream("fork")
 }
 
-impl Middlebox for BaseStation {
+impl<E: Exchange> Middlebox for BaseStation<E> {
     fn packet(
         &mut self,
         now: Time,
@@ -372,7 +394,7 @@ impl Middlebox for BaseStation {
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
         self.relays.held_payloads(held);
-        self.transfers.held_payloads(held);
+        self.exchange.held_payloads(held);
         self.held.values().flatten().for_each(|packet| held(packet.payload));
     }
 
@@ -406,7 +428,7 @@ impl Middlebox for BaseStation {
         let restart = self.restarts.front().copied().unwrap_or(Time::NEVER);
         restart
             .min(self.relays.poll_timeout())
-            .min(self.transfers.poll_timeout())
+            .min(self.exchange.poll_timeout())
             .min(self.resets.poll_timeout())
             .min(self.registry.poll_timeout())
     }
@@ -417,7 +439,7 @@ impl Middlebox for BaseStation {
             return self.restart();
         }
         self.relays.handle_timeout(now);
-        self.transfers.handle_timeout(now);
+        self.exchange.handle_timeout(now);
         self.expire(now);
         self.proceed(now, cx);
     }

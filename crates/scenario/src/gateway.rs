@@ -15,7 +15,7 @@ use crate::reading::words::words;
 use base::Rate;
 use base::settings::Bytes;
 use base::units::Size;
-use middlebox::{Connect, Pair, Spoofer};
+use middlebox::{Connect, Mobile, Pair, Spoofer, Station};
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -38,6 +38,11 @@ pub enum Mode {
     Split,
     /// It carries them over the hop by SRP, together with the gateway at the other end (`yavatkar1994`).
     Pair,
+    /// It is a base station, splits those of the mobile hosts that are attached to it, and hands them over to the next
+    /// base station (MHP, `yavatkar1994`).
+    Station,
+    /// It is the agent of a mobile host, whose base stations split its connections (MHP, `yavatkar1994`).
+    Mobile,
 }
 
 words! { Connect Mode Teardown }
@@ -106,12 +111,15 @@ table! {
     /// The configuration of a gateway.
     struct Written {
         /// The interface, or the interfaces, of the network of the users.
-        lan: Interfaces, needed;
+        ///
+        /// A mobile host (mode `mobile`) has none.
+        lan: Interfaces;
         /// The interface of the hop.
         wan: Spanned<String>, needed;
         /// What the gateway does with TCP connections: it lets their handshakes pass, and splits them then (`spoof`);
         /// it splits them by handshakes of its own (`split`); or it carries them over the hop by SRP to another
-        /// gateway at its other end (`pair`).
+        /// gateway at its other end (`pair`). As a base station, it splits those of mobile hosts, and hands them over
+        /// to the next base station (`station`); `mobile` is the agent of such a host.
         mode: Mode = Mode::default();
         /// When the gateway accepts a client (mode `split`): once the server has accepted (`first`, which is the
         /// default there), or at once, before it connects to the server (`at-once`).
@@ -152,6 +160,9 @@ table! {
         share: Spanned<bool>;
         /// The largest packet of the hop, bytes (mode `pair`). Without, it is found out, up to that of its interface.
         mtu: Spanned<Count>;
+        /// The file with the key that the base stations and mobile hosts of a network share (modes `station` and
+        /// `mobile`).
+        network_key: String = "/etc/lasthop/network.key".to_owned();
         /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
         /// it should be local. Without, there are none.
         metrics: Listening;
@@ -182,12 +193,16 @@ pub enum Work {
     Spoof(Spoofer),
     /// That of one of two gateways, whose hop is called so, too. Its MTU is still to be set.
     Pair(Pair, Peer),
+    /// That of a base station, with the file of its network's key. Its MTU and its secret are still to be set.
+    Station(Station, PathBuf),
+    /// That of the agent of a mobile host, likewise.
+    Mobile(Mobile, PathBuf),
 }
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// The interfaces of the network of the users.
+    /// The interfaces of the network of the users; none in mode [`Mode::Mobile`].
     pub lan: Vec<String>,
     /// The interface of the hop.
     pub wan: String,
@@ -211,6 +226,8 @@ impl Gateway {
             Work::Spoof(Spoofer { connect: Connect::EndToEnd, .. }) => Mode::Spoof,
             Work::Spoof(_) => Mode::Split,
             Work::Pair(..) => Mode::Pair,
+            Work::Station(..) => Mode::Station,
+            Work::Mobile(..) => Mode::Mobile,
         }
     }
 
@@ -259,15 +276,33 @@ impl Gateway {
 
 /// Refuses keys that the mode has no use for.
 fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
+    const OF_PAIR: [&str; 6] = ["peer", "peer_key", "key", "listen", "mtu", "share"];
+    const OF_HOP: [&str; 5] = ["connect", "rate", "connections_per_user", "memory", "workers"];
+    const OF_CONNECTIONS: [&str; 4] = ["lan", "cache", "teardown", "connections"];
     let Some(table) = root.get_ref().as_table() else { return };
-    let others = match mode {
-        Mode::Pair => return,
-        Mode::Spoof | Mode::Split => ["peer", "peer_key", "key", "listen", "mtu", "share"],
+    let mut refuse = |keys: &[&str], modes: &str| {
+        for (key, value) in keys.iter().filter_map(|&key| Some((key, table.get(key)?))) {
+            let message = format!("`{key}` is of {modes} alone");
+            let help = format!("leave it out, or set another mode: {modes}");
+            problems.push(Problem::at(value.span(), message).help(help));
+        }
     };
-    for (key, value) in others.into_iter().filter_map(|key| Some((key, table.get(key)?))) {
-        let message = format!("`{key}` is of mode \"pair\" alone");
-        let help = "leave it out, or set mode = \"pair\"";
-        problems.push(Problem::at(value.span(), message).help(help));
+    if *mode != Mode::Pair {
+        refuse(&OF_PAIR, "mode \"pair\"");
+    }
+    if matches!(mode, Mode::Station | Mode::Mobile) {
+        refuse(&OF_HOP, "modes \"spoof\", \"split\" and \"pair\"");
+    } else {
+        refuse(&["network_key"], "modes \"station\" and \"mobile\"");
+    }
+    if *mode == Mode::Mobile {
+        refuse(&OF_CONNECTIONS, "modes other than \"mobile\"");
+    } else if !table.contains_key("lan") {
+        problems.push(Problem {
+            message: "`lan` is missing".to_owned(),
+            help: Some("it names the interface, or the interfaces, of the users".to_owned()),
+            ..Problem::default()
+        });
     }
 }
 
@@ -276,8 +311,8 @@ fn resolve(
     problems: &mut Vec<Problem>,
 ) -> Option<Gateway> {
     let own = match written.mode {
-        // Over the hop, SRP carries the connections.
-        Mode::Pair => own,
+        // Over the hop, SRP carries the connections; and a host that moves says so itself.
+        Mode::Pair | Mode::Station | Mode::Mobile => own,
         // Its users' ends know nothing of the hop.
         Mode::Spoof | Mode::Split => {
             let mut reprobing = Rlci::default();
@@ -297,7 +332,7 @@ fn resolve(
     };
     let (cache, memory) = (bytes(written.cache), bytes(written.memory));
     let wan = written.wan?;
-    let lan = written.lan?.0;
+    let lan = written.lan.map_or_else(Vec::new, |Interfaces(names)| names);
     for name in lan.iter().chain([&wan]) {
         let text = name.get_ref();
         let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
@@ -338,7 +373,7 @@ fn resolve(
         } else if count > 1 && shares_hop {
             let message = match written.mode {
                 Mode::Pair => "mode \"pair\" has one association, and one thread for it",
-                Mode::Spoof | Mode::Split => "one thread sends at the `rate` of the hop",
+                _ => "one thread sends at the `rate` of the hop",
             };
             problems.push(Problem::at(workers.span(), message));
         }
@@ -350,7 +385,7 @@ fn resolve(
             Work::Spoof(Spoofer {
                 connect: match written.mode {
                     Mode::Split => connect.unwrap_or(Connect::First),
-                    Mode::Spoof | Mode::Pair => Connect::EndToEnd,
+                    _ => Connect::EndToEnd,
                 },
                 cache: cache.or(Some(Gateway::CACHE)),
                 teardown,
@@ -402,6 +437,17 @@ fn resolve(
             };
             Work::Pair(pair, peer)
         }
+        Mode::Station => {
+            let default = Station::default();
+            let station = Station {
+                cache: cache.unwrap_or(Gateway::CACHE),
+                semantics: teardown,
+                connections: connections.unwrap_or(default.connections),
+                ..default
+            };
+            Work::Station(station, written.network_key.into())
+        }
+        Mode::Mobile => Work::Mobile(Mobile::default(), written.network_key.into()),
     };
     Some(Gateway {
         lan: lan.into_iter().map(Spanned::into_inner).collect(),

@@ -151,6 +151,18 @@ impl Mobility {
         bytes
     }
 
+    /// The message as the payload of a UDP datagram from and to [`Mobility::PORT`].
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [&self.untagged()[..], &self.tag].concat()
+    }
+
+    /// Reads the payload of a UDP datagram from and to [`Mobility::PORT`]; `None` if it is no message.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Mobility> {
+        Mobility::parse(Mobility::UDP, bytes)
+    }
+
     /// Reads the message in a UDP datagram; `None` if it is another datagram.
     pub(crate) fn parse(udp: Udp, bytes: &[u8]) -> Option<Mobility> {
         if udp != Mobility::UDP || bytes.len() < COMMON || bytes[0] != VERSION || bytes[3] != 0 {

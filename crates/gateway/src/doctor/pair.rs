@@ -1,11 +1,17 @@
-//! What mode `pair` needs: keys, and a UDP port.
+//! What modes need besides packets: keys, and a UDP port.
 
 use super::Finding;
+use crate::mhp::NetworkKey;
 use crate::peer::{self, PeerError};
 use scenario::{Gateway, Peer, Work};
+use std::path::Path;
 
 pub(super) fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
-    let Work::Pair(_, peer) = &gateway.work else { return Vec::new() };
+    let peer = match &gateway.work {
+        Work::Spoof(_) => return Vec::new(),
+        Work::Pair(_, peer) => peer,
+        Work::Station(_, file) | Work::Mobile(_, file) => return vec![network_key(file)],
+    };
     let mut findings = vec![keys(peer)];
     if !running {
         findings.push(port(peer));
@@ -35,6 +41,20 @@ fn keys(peer: &Peer) -> Finding {
             Finding::error("peer_key", "is the key of this gateway, not of the other", mend())
         }
         Ok(_) => Finding::fine("keys", format!("that of this gateway is {own}")),
+    }
+}
+
+/// The key that base stations and mobile hosts share.
+fn network_key(file: &Path) -> Finding {
+    match NetworkKey::read(file) {
+        Ok(_) => Finding::fine("network key", "can be read"),
+        Err(error) => {
+            let file = file.display();
+            let mend = format!(
+                "lasthopd network-key --file {file}, once; the other members of the network need a copy"
+            );
+            Finding::error("network key", error.to_string(), Some(mend))
+        }
     }
 }
 

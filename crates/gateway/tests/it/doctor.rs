@@ -186,7 +186,7 @@ fn rules_routes_devices_and_ports_of_somebody_else_are_found() {
         let tun = world.at(GATEWAY, || Tun::open("lh-wan", Offload::None, 1500).unwrap());
         refused(&world, "", "device lh-wan", "systemctl stop lasthopd, or ip link delete lh-wan");
         drop(tun);
-        netlink.add_default_route(Family::V4, "link1", 202).unwrap();
+        netlink.add_default_route(Family::V4, "link1", 202, None).unwrap();
         refused(&world, "", "routing table 202", "ip route flush table 202");
         world.at(GATEWAY, || {
             let status = Command::new("ip").args(["route", "flush", "table", "202"]).status();

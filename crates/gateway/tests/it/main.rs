@@ -20,6 +20,7 @@ mod pair;
 mod path_mtu;
 mod process;
 mod reload;
+mod roaming;
 mod split;
 mod spoof;
 mod top;

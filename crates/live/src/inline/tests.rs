@@ -106,7 +106,7 @@ impl Middlebox for Told {
     }
 
     fn next_wake(&self) -> Time {
-        if self.has_to_send { Time::ZERO } else { Time::NEVER }
+        Time::NEVER
     }
 
     fn wake(&mut self, _: Time, cx: &mut Context<'_>) {

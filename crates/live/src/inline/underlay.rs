@@ -1,4 +1,4 @@
-//! A way to a peer that is not one of the kernel's routes.
+//! A way to peers that is not one of the kernel's routes.
 
 use base::Time;
 use core::net::{IpAddr, SocketAddr};
@@ -28,8 +28,11 @@ pub enum Change {
     Mtu(IpAddr, u32),
 }
 
-/// A way to a peer, for packets of SRP: a socket with what protects its datagrams.
+/// A way to peers for some of the middlebox's packets: a socket with what protects its datagrams.
 pub trait Underlay: Send {
+    /// Whether a packet of the middlebox goes this way.
+    fn carries(&self, packet: &Packet) -> bool;
+
     /// To be waited for.
     fn socket(&self) -> BorrowedFd<'_>;
 

@@ -102,7 +102,9 @@ impl<B: Middlebox> Worker<B> {
             more |= Side::ALL.map(|side| self.write_passing(side)).contains(&true);
             let now = self.clock.now();
             self.serve_underlay(now);
-            self.wake(now);
+            if self.middlebox.next_wake() <= now {
+                self.wake(now);
+            }
             self.devices.iter_mut().for_each(Device::flush);
             let removed = self.devices.iter().any(|device| device.removed);
             let goes_on = self.obey();
@@ -117,19 +119,15 @@ impl<B: Middlebox> Worker<B> {
         }
     }
 
-    /// Lets the middlebox do what is due.
+    /// Lets the middlebox do what is due, and send what it has to send.
     fn wake(&mut self, now: Time) {
-        if self.middlebox.next_wake() <= now {
-            self.middlebox.wake(now, &mut self.outbox.context());
-            self.send(now);
-        }
+        self.middlebox.wake(now, &mut self.outbox.context());
+        self.send(now);
     }
 
     /// Sends what the middlebox has still to send before it stands still.
     fn send_rest(&mut self) {
-        let now = self.clock.now();
-        self.middlebox.wake(now, &mut self.outbox.context());
-        self.send(now);
+        self.wake(self.clock.now());
         for from in Side::ALL {
             let to = &mut self.devices[from.other() as usize];
             self.passing[from as usize].write_all(|packet| to.write(packet));
@@ -297,7 +295,7 @@ impl<B: Middlebox> Worker<B> {
     fn send(&mut self, now: Time) {
         for index in 0..self.outbox.packets.len() {
             let Outgoing { packet, segment_size } = self.outbox.packets[index];
-            if matches!(packet.body, Body::Srp(_)) && self.underlay.is_some() {
+            if self.underlay.as_ref().is_some_and(|underlay| underlay.carries(&packet)) {
                 self.send_to_peer(now, &packet);
                 continue;
             }
@@ -307,10 +305,18 @@ impl<B: Middlebox> Worker<B> {
             }
         }
         self.outbox.packets.clear();
+        // There is no other middlebox behind this one.
+        for index in 0..self.outbox.passed.len() {
+            let (_, packet) = self.outbox.passed[index];
+            match self.routes.side(now, packet.ip.destination) {
+                Some(side) => self.write(side, &packet, packet.payload.len),
+                None => self.counts.unroutable += 1,
+            }
+        }
+        self.outbox.passed.clear();
         self.outbox.gathered.clear();
         // There is no host here.
         self.outbox.indications.clear();
-        debug_assert!(self.outbox.passed.is_empty());
     }
 
     /// Sends a packet to the peer.
@@ -367,14 +373,16 @@ impl<B: Middlebox> Worker<B> {
                 }
                 Command::Pause(pause) => {
                     self.send_rest();
+                    let now = self.clock.now();
                     let [lan, wan] = &self.devices;
                     pause(Moment {
-                        now: self.clock.now(),
+                        now,
                         middlebox: &mut self.middlebox,
                         peer: self.underlay.as_ref().and_then(|underlay| underlay.peer()),
-                        payloads: &self.payloads,
+                        payloads: &mut self.payloads,
                         tuns: [&lan.tun, &wan.tun],
                     });
+                    self.wake(now);
                 }
                 Command::Tap(taps) => {
                     for (device, tap) in self.devices.iter_mut().zip(taps) {

@@ -10,7 +10,11 @@ use netlink_packet_route::route::{
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::path::Path;
+
+/// The table of the node's own addresses (`RT_TABLE_LOCAL` of linux/rtnetlink.h).
+const LOCAL: u32 = 255;
 
 /// A version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,11 +201,42 @@ impl Netlink {
         self.rule_messages(Rule::of).into_iter().flatten().collect()
     }
 
-    /// Routes all packets that a table decides about by a device.
+    /// Lets the table of the node's own addresses come after rules of its priority, which is 0 at first.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn move_local_rule(&self, family: Family, [from, to]: [u32; 2]) -> Result<(), Error> {
+        let rule = |priority| {
+            let mut message = RuleMessage::default();
+            message.header.family = family.number();
+            message.header.action = RuleAction::ToTable;
+            let table = RuleAttribute::Table(LOCAL);
+            message.attributes = vec![RuleAttribute::Priority(priority), table];
+            message
+        };
+        let action = || format!("moving the rule of the local table from {from} to {to}");
+        // There must be one at any time: packets to the node arrive by it.
+        let added = RouteNetlinkMessage::NewRule(rule(to));
+        match self.requests.change(added, NLM_F_CREATE | NLM_F_EXCL) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error).doing(action),
+            _ => match self.requests.change(RouteNetlinkMessage::DelRule(rule(from)), 0) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error).doing(action),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Routes all packets that a table decides about by a device; those of the node's own from `source`, if it is given.
     ///
     /// # Errors
     /// If there is no such device, or the table has such a route.
-    pub fn add_default_route(&self, family: Family, device: &str, table: u32) -> Result<(), Error> {
+    pub fn add_default_route(
+        &self,
+        family: Family,
+        device: &str,
+        table: u32,
+        source: Option<IpAddr>,
+    ) -> Result<(), Error> {
         let mut route = RouteMessage::default();
         route.header.address_family = family.number();
         route.header.protocol = RouteProtocol::Static;
@@ -209,6 +244,7 @@ impl Netlink {
         route.header.kind = RouteType::Unicast;
         route.attributes =
             vec![RouteAttribute::Table(table), RouteAttribute::Oif(self.index(device)?)];
+        route.attributes.extend(source.map(|from| RouteAttribute::PrefSource(from.into())));
         let action = || format!("routing packets of table {table} by {device}");
         self.create(RouteNetlinkMessage::NewRoute(route), action)
     }

@@ -11,13 +11,14 @@ use wire::Mobility;
 ///
 /// Tags are HMAC-SHA-256 (RFC 2104), of which 128 bits are used (RFC 4868 §2.6).
 #[derive(Clone)]
-pub(crate) struct Keys {
+pub struct Keys {
     secret: Vec<u8>,
 }
 
 impl Keys {
     /// The keys by the network's secret.
-    pub(crate) fn new(secret: &str) -> Keys {
+    #[must_use]
+    pub fn new(secret: &str) -> Keys {
         Keys { secret: secret.as_bytes().to_vec() }
     }
 
@@ -50,7 +51,8 @@ impl Keys {
     }
 
     /// Whether a message is of this mobile host, or of a base station to it.
-    pub(crate) fn verify(&self, mobile: IpAddr, message: &Mobility) -> bool {
+    #[must_use]
+    pub fn verify(&self, mobile: IpAddr, message: &Mobility) -> bool {
         self.is_tag(mobile, &message.authenticated(mobile), &message.tag)
     }
 }

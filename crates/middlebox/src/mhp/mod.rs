@@ -2,10 +2,11 @@
 //! (`yavatkar1994`).
 //!
 //! [`Attachment`] is the part of the mobile host, [`Registry`] that of a base station: which of them has
-//! the state of the host's connections, and who is asked for it. [`Transfers`] carries the state between base
-//! stations. The boxes [`crate::Mobile`] and [`crate::Station`] put them together with the relays.
+//! the state of the host's connections, and who is asked for it. An [`Exchange`] carries the state between base
+//! stations; [`Transfers`] is that of the lab. The boxes [`crate::Mobile`] and [`crate::Station`] put them together with the relays.
 
 mod attachment;
+mod exchange;
 mod key;
 #[cfg(test)]
 mod model;
@@ -13,6 +14,8 @@ mod registry;
 mod transfer;
 
 pub(crate) use attachment::Attachment;
-pub(crate) use key::Keys;
-pub(crate) use registry::{Action, Registry, Reply, Request};
-pub(crate) use transfer::{Answer, Received, Transferred, Transfers};
+pub use exchange::{Answer, Exchange, Received, Transferred};
+pub use key::Keys;
+pub(crate) use registry::{Action, Registry};
+pub use registry::{Reply, Request};
+pub use transfer::Transfers;

@@ -1,12 +1,12 @@
-//! The transfer of state between base stations.
+//! The transfer of state between base stations of the lab.
 
-use super::{Keys, Reply, Request};
+use super::{Answer, Exchange, Keys, Received, Request, Transferred};
 use crate::Contents;
+use crate::sending::Sending;
 use base::{Duration, Random, Time};
 use core::net::IpAddr;
-use host::{Application, ConnectionId, Host, Listener, Opening, Outlet};
-use relay::{AssociationSnapshot, RelaySnapshot};
-use serde::{Deserialize, Serialize};
+use host::{Application, ConnectionId, Context, Host, Listener, Opening};
+use serde::Serialize;
 use tcp::{Config, Connection, Events, KeepAlive};
 use wire::{Body, Mobility, Packet, Payload};
 
@@ -19,7 +19,7 @@ use wire::{Body, Mobility, Packet, Payload};
 /// |                     text (MessagePack) ...                    |
 /// |  data: what connections have received and not passed on, ...  |
 /// ```
-pub(crate) struct Transfers {
+pub struct Transfers {
     host: Host<Transfer>,
     own: [IpAddr; 2],
     config: Config,
@@ -28,38 +28,10 @@ pub(crate) struct Transfers {
     received: Received,
 }
 
-/// Bytes of messages that have arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Received {
-    /// Headers and text: the state of connections.
-    pub(crate) state: u64,
-    /// The data that connections hold.
-    pub(crate) data: u64,
-}
-
-/// What has arrived.
-pub(crate) enum Transferred {
-    /// A request of this base station.
-    Request(Request, IpAddr, ConnectionId),
-    /// The answer to a request about this mobile host; `None` if there was none.
-    Answer(IpAddr, Option<Answer>),
-}
-
-/// The text of an answer.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    pub(crate) mobile: IpAddr,
-    pub(crate) reply: Reply,
-    /// The SRP associations with the host, if the reply is [`Reply::State`].
-    pub(crate) associations: Vec<AssociationSnapshot>,
-    /// The connections of the host, likewise.
-    pub(crate) relays: Vec<RelaySnapshot>,
-}
-
 /// One end of a transfer. Each end writes its message and closes; so a message is complete at the end of
 /// the stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Transfer {
+struct Transfer {
     /// The mobile host that is asked for, at the end that asks.
     asks: Option<IpAddr>,
     contents: Contents,
@@ -161,12 +133,8 @@ impl Application for Transfer {
 
 impl Transfers {
     /// Those of a base station with these addresses. `random` is for secrets.
-    pub(crate) fn new(
-        own: [IpAddr; 2],
-        keys: Keys,
-        contents: Contents,
-        random: Random,
-    ) -> Transfers {
+    #[must_use]
+    pub fn new(own: [IpAddr; 2], keys: Keys, contents: Contents, random: Random) -> Transfers {
         let mut host = Host::new(own[0], random);
         host.add_address(own[1]);
         let config = Config {
@@ -187,8 +155,26 @@ impl Transfers {
         Transfers { host, own, config, contents, keys, received: Received::default() }
     }
 
-    /// Requests the state of a mobile host from a base station. Returns false if that cannot be tried.
-    pub(crate) fn ask(&mut self, now: Time, request: &Request, from: IpAddr) -> bool {
+    /// A message to another base station.
+    fn message(&self, mobile: IpAddr, text: &impl Serialize, data: &[Payload]) -> Vec<Payload> {
+        // Writing to memory fails only for types that have no representation.
+        let text = rmp_serde::to_vec_named(text).unwrap_or_default();
+        let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
+        bytes.extend_from_slice(&self.keys.tag(mobile, &text));
+        bytes.extend_from_slice(&text);
+        let head = self.contents.add(bytes);
+        [head].into_iter().chain(data.iter().copied()).collect()
+    }
+}
+
+impl Exchange for Transfers {
+    type Requester = ConnectionId;
+
+    fn anew(&self, random: Random) -> Transfers {
+        Transfers::new(self.own, self.keys.clone(), self.contents.clone(), random)
+    }
+
+    fn ask(&mut self, now: Time, request: &Request, from: IpAddr) -> bool {
         let message = self.message(request.mobile, request, &[]);
         let head = message.first().copied();
         let opening = Opening {
@@ -207,40 +193,20 @@ impl Transfers {
         is_asked
     }
 
-    /// Answers a request. `data` is what the connections hold.
-    pub(crate) fn answer(
-        &mut self,
-        now: Time,
-        to: ConnectionId,
-        answer: &Answer,
-        data: &[Payload],
-    ) {
+    fn answer(&mut self, now: Time, to: ConnectionId, answer: Answer, data: Vec<Payload>) {
         // Its requester may be gone.
         let closed = tcp::State::Closed;
         if self.host.connection(to).is_none_or(|connection| connection.state() == closed) {
             return;
         }
-        let message = self.message(answer.mobile, answer, data);
+        let message = self.message(answer.mobile, &answer, &data);
         self.host.access(now, to, |connection, transfer| {
             transfer.message = message;
             transfer.write(connection);
         });
     }
 
-    /// A message to another base station.
-    fn message(&self, mobile: IpAddr, text: &impl Serialize, data: &[Payload]) -> Vec<Payload> {
-        // Writing to memory fails only for types that have no representation.
-        let text = rmp_serde::to_vec_named(text).unwrap_or_default();
-        let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
-        bytes.extend_from_slice(&self.keys.tag(mobile, &text));
-        bytes.extend_from_slice(&text);
-        let head = self.contents.add(bytes);
-        [head].into_iter().chain(data.iter().copied()).collect()
-    }
-
-    /// What has arrived. To be called until there is nothing more, after every other call and before
-    /// [`Transfers::transmit`].
-    pub(crate) fn poll(&mut self, now: Time) -> Option<Transferred> {
+    fn poll(&mut self, now: Time) -> Option<Transferred<ConnectionId>> {
         while let Some(id) = self.host.poll_request() {
             let remote = self.host.four_tuple(id).map(|tuple| tuple.remote);
             let (keys, received) = (&self.keys, &mut self.received);
@@ -270,8 +236,7 @@ impl Transfers {
         None
     }
 
-    /// Processes a packet if it is of a transfer; returns whether it is.
-    pub(crate) fn handle_packet(&mut self, now: Time, packet: &Packet) -> bool {
+    fn handle_packet(&mut self, now: Time, packet: &Packet) -> bool {
         let Body::Tcp(segment) = &packet.body else { return false };
         let is_own = self.own.contains(&packet.ip.destination)
             && (segment.destination_port == Mobility::PORT
@@ -282,35 +247,31 @@ impl Transfers {
         is_own
     }
 
-    /// The payloads that transfers hold.
-    pub(crate) fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
         for (_, connection, _) in self.host.connections() {
             connection.held_payloads().for_each(&mut *held);
         }
     }
 
-    /// Transfers that are not over.
-    pub(crate) fn open(&self) -> usize {
+    fn open(&self) -> usize {
         self.host.open_connections()
     }
 
-    /// Bytes of messages that have arrived.
-    pub(crate) fn received(&self) -> Received {
+    fn received(&self) -> Received {
         self.received
     }
 
-    pub(crate) fn poll_timeout(&self) -> Time {
+    fn poll_timeout(&self) -> Time {
         self.host.poll_timeout()
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.host.handle_timeout(now);
     }
 
-    /// Sends all that may be sent now.
-    pub(crate) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Transfer>) {
+    fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {
         // The owner asks for the next deadline after each call anyway.
-        let _ = self.host.transmit(now, outlet);
+        let _ = self.host.transmit(now, &mut Sending::new(cx));
     }
 }
 
@@ -325,8 +286,7 @@ impl Drop for Transfers {
 fn read_request(keys: &Keys, message: Option<(&[u8], &[u8])>) -> Option<Request> {
     let (tag, text) = message?;
     let request: Request = rmp_serde::from_slice(text).ok()?;
-    let is_authentic =
-        keys.is_tag(request.mobile, text, tag) && keys.verify(request.mobile, &request.attach);
+    let is_authentic = keys.is_tag(request.mobile, text, tag) && request.is_authentic(keys);
     is_authentic.then_some(request)
 }
 

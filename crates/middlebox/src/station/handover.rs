@@ -1,13 +1,13 @@
 //! Messages of mobile hosts and of other base stations, and what they cause.
 
 use super::BaseStation;
-use crate::mhp::{Action, Answer, Reply, Transferred};
+use crate::mhp::{Action, Answer, Exchange, Reply, Transferred};
 use base::Time;
 use core::net::IpAddr;
-use host::{ConnectionId, FourTuple, Verdict};
+use host::{FourTuple, Verdict};
 use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet};
 
-impl BaseStation {
+impl<E: Exchange> BaseStation<E> {
     /// Processes a message from an address.
     pub(super) fn on_message(&mut self, now: Time, from: IpAddr, message: &Mobility) {
         if !self.keys.verify(from, message) {
@@ -48,12 +48,12 @@ impl BaseStation {
         self.outgoing.push(self.message_to(from, Mobility::new(attachment, done)));
     }
 
-    /// Carries out what registry and transfers want.
+    /// Carries out what registry and exchange want.
     pub(super) fn carry_out(&mut self, now: Time) {
         loop {
             if let Some(action) = self.registry.poll() {
                 self.act(now, action);
-            } else if let Some(transferred) = self.transfers.poll(now) {
+            } else if let Some(transferred) = self.exchange.poll(now) {
                 self.on_transferred(now, transferred);
             } else {
                 return;
@@ -61,7 +61,7 @@ impl BaseStation {
         }
     }
 
-    fn act(&mut self, now: Time, action: Action<ConnectionId>) {
+    fn act(&mut self, now: Time, action: Action<E::Requester>) {
         match action {
             Action::Confirm { mobile, attachment, outcome } => {
                 self.counts.confirmed += 1;
@@ -72,7 +72,7 @@ impl BaseStation {
                 self.outgoing.push(self.message_to(mobile, message));
             }
             Action::Fetch { request, from } => {
-                if !self.transfers.ask(now, &request, from) {
+                if !self.exchange.ask(now, &request, from) {
                     self.registry.on_reply(request.mobile, None);
                 }
             }
@@ -80,7 +80,7 @@ impl BaseStation {
             Action::Answer { mobile, to, reply } => {
                 let (associations, relays) = (Vec::new(), Vec::new());
                 let answer = Answer { mobile, reply, associations, relays };
-                self.transfers.answer(now, to, &answer, &[]);
+                self.exchange.answer(now, to, answer, Vec::new());
             }
             Action::Release { mobile } => {
                 for packet in self.held.remove(&mobile).unwrap_or_default() {
@@ -99,7 +99,7 @@ impl BaseStation {
         }
     }
 
-    fn on_transferred(&mut self, now: Time, transferred: Transferred) {
+    fn on_transferred(&mut self, now: Time, transferred: Transferred<E::Requester>) {
         match transferred {
             Transferred::Request(request, station, to) => {
                 self.registry.on_request(now, &request, station, to);
@@ -120,14 +120,14 @@ impl BaseStation {
                         }
                     }
                 }
-                self.counts.received = self.transfers.received();
+                self.counts.received = self.exchange.received();
                 self.registry.on_reply(mobile, Some(reply));
             }
         }
     }
 
     /// Hands the connections of a mobile host over.
-    fn give(&mut self, now: Time, mobile: IpAddr, to: ConnectionId) {
+    fn give(&mut self, now: Time, mobile: IpAddr, to: E::Requester) {
         let (mut relays, mut data) = (Vec::new(), Vec::new());
         for client in self.connections_of(self.registry.addresses(mobile)) {
             match self.relays.snapshot(now, &client) {
@@ -144,7 +144,7 @@ impl BaseStation {
         let mut hold = |payload| data.push(payload);
         let associations = self.relays.take_associations(now, mobile, &mut hold);
         let answer = Answer { mobile, reply: Reply::State, associations, relays };
-        self.transfers.answer(now, to, &answer, &data);
+        self.exchange.answer(now, to, answer, data);
     }
 
     /// The split connections of the mobile host with these addresses, as their clients name them.

@@ -34,6 +34,7 @@ impl Gateway {
         let rate = match &self.work {
             Work::Spoof(spoofer) => spoofer.rate,
             Work::Pair(pair, _) => pair.rate,
+            Work::Station(..) | Work::Mobile(..) => None,
         };
         match rate? {
             HopRate::Given(rate) => Some(rate),
@@ -66,6 +67,8 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
             let [near, far] = ["far", "gateway"].map(|hop| one("pair", &towards(hop), &tcp));
             (near, Some(far))
         }
+        Work::Station(station, _) => (one("station", station, &tcp), None),
+        Work::Mobile(mobile, _) => (one("mobile", mobile, &tcp), None),
     };
     let hop_end = if far.is_some() { "far" } else { Gateway::HOP };
     // What is written to a string arrives.

@@ -1,0 +1,48 @@
+//! Base stations and mobile hosts (MHP, `yavatkar1994`): what their boxes need besides packets that pass. Mobile hosts
+//! and base stations tell each other by datagrams who is attached where; the state of connections goes from one base
+//! station to the next over a connection of the kernel's, which is encrypted.
+
+mod courier;
+mod guests;
+mod mailbox;
+mod messages;
+mod sealed;
+
+pub(crate) use courier::Courier;
+pub(crate) use guests::Guests;
+pub(crate) use mailbox::Mailbox;
+pub(crate) use messages::Messages;
+
+use crate::peer::PeerError;
+use channel::PresharedKey;
+use live::{Error, Netlink};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+/// The key of a network, as its members read it from their files.
+#[derive(Clone)]
+pub(crate) struct NetworkKey {
+    /// For what goes between base stations.
+    pub(crate) preshared: PresharedKey,
+    /// For messages of mobile hosts and to them.
+    pub(crate) secret: String,
+}
+
+impl NetworkKey {
+    pub(crate) fn read(path: &Path) -> Result<NetworkKey, PeerError> {
+        let text = crate::peer::read_secret(path)?;
+        let secret = text.trim().to_owned();
+        let shown = || path.display().to_string();
+        let preshared = secret.parse().map_err(|error| PeerError::BadKey(shown(), error))?;
+        Ok(NetworkKey { preshared, secret })
+    }
+}
+
+/// The node's own addresses of both versions of IP: those of an interface; the unspecified one where there is none.
+pub(crate) fn addresses(interface: &str) -> Result<[IpAddr; 2], Error> {
+    let addresses = Netlink::open()?.attachment(interface).addresses;
+    let of = |is_ipv6, none: IpAddr| {
+        addresses.iter().copied().find(|address| address.is_ipv6() == is_ipv6).unwrap_or(none)
+    };
+    Ok([of(false, Ipv4Addr::UNSPECIFIED.into()), of(true, Ipv6Addr::UNSPECIFIED.into())])
+}

@@ -153,6 +153,12 @@ enum Command {
         #[arg(long, default_value = "1 ms")]
         lan_delay: String,
     },
+    /// Congestion controls of the lab for the kernel's own TCP, in BPF
+    #[cfg(feature = "controls")]
+    Cc {
+        #[command(subcommand)]
+        command: gateway::cc::Command,
+    },
     /// Write the unit for systemd, and a configuration to begin with if there is none
     Install {
         /// Below this folder
@@ -254,6 +260,8 @@ fn act(command: Command) -> Result<ExitCode, String> {
             let text = Gateway::scenario(&source, &hop).map_err(|error| error.render(style()))?;
             print(&text)?;
         }
+        #[cfg(feature = "controls")]
+        Command::Cc { command } => congestion_controls(&command)?,
         Command::Install { root } => {
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
             report(install::install(&root, &program))?;
@@ -274,6 +282,23 @@ fn act(command: Command) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "controls")]
+fn congestion_controls(command: &gateway::cc::Command) -> Result<(), String> {
+    use gateway::cc;
+    let failed = |error: cc::Error| error.to_string();
+    match command {
+        cc::Command::Load { control } => print(&cc::load(control).map_err(failed)?),
+        cc::Command::Unload { control } => print(&cc::unload(*control).map_err(failed)?),
+        cc::Command::List { json } => {
+            let listed = cc::list().map_err(failed)?;
+            match json {
+                true => print_json(&listed),
+                false => print(&listed.iter().map(|one| format!("{one}\n")).collect::<String>()),
+            }
+        }
+    }
 }
 
 /// The manual page of the program or of one of its commands.

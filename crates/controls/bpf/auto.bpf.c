@@ -7,6 +7,7 @@
 /* Rates are octets per second, multiples of 2^-16; times are microseconds, and 0 if there was none yet. */
 struct state {
     struct window window;
+    u64 started;       /* 1 once the connection is established */
     u64 una;
     u64 acked;         /* octets, by this acknowledgment */
     u64 after_timeout;
@@ -80,7 +81,7 @@ SEC("struct_ops") void init(u64 *arguments)
 {
     struct tcp_sock *tp = (void *)arguments[0];
     struct state *state = (void *)tp->inet_conn.icsk_ca_priv;
-    state->una = tp->snd_una;
+    *state = (struct state){.started = 1, .una = tp->snd_una};
 }
 
 /* Comes before cong_avoid. */
@@ -88,6 +89,8 @@ SEC("struct_ops") void in_ack_event(u64 *arguments)
 {
     struct tcp_sock *tp = (void *)arguments[0];
     struct state *state = (void *)tp->inet_conn.icsk_ca_priv;
+    if (!state->started)
+        return;
     state->acked = (u32)(tp->snd_una - (u32)state->una);
     state->una = tp->snd_una;
 }

@@ -6,6 +6,7 @@
 
 /* Times are microseconds; 0: none yet. */
 struct state {
+    u64 started;    /* 1 once the connection is established */
     u64 una;
     u64 duplicates; /* octets counted for duplicate acknowledgments and not yet acknowledged */
     u64 rtt;
@@ -60,7 +61,7 @@ SEC("struct_ops") void init(u64 *arguments)
 {
     struct tcp_sock *tp = (void *)arguments[0];
     struct state *state = (void *)tp->inet_conn.icsk_ca_priv;
-    state->una = tp->snd_una;
+    *state = (struct state){.started = 1, .una = tp->snd_una};
 }
 
 /* Comes before in_ack_event. */
@@ -70,7 +71,7 @@ SEC("struct_ops") void pkts_acked(u64 *arguments)
     struct ack_sample *sample = (void *)arguments[1];
     struct state *state = (void *)tp->inet_conn.icsk_ca_priv;
     s32 rtt = sample->rtt_us;
-    if (rtt <= 0)
+    if (rtt <= 0 || !state->started)
         return;
     state->rtt = rtt;
     if (!state->shortest || state->rtt < state->shortest)
@@ -84,7 +85,7 @@ SEC("struct_ops") void in_ack_event(u64 *arguments)
     struct state *state = (void *)tp->inet_conn.icsk_ca_priv;
     u64 acked = (u32)(tp->snd_una - (u32)state->una);
 
-    if (!acked && (!tp->packets_out || flags & CA_ACK_WIN_UPDATE))
+    if (!state->started || (!acked && (!tp->packets_out || flags & CA_ACK_WIN_UPDATE)))
         return;
     state->una = tp->snd_una;
     struct call call = {

@@ -2,6 +2,7 @@
 
 use crate::settings::Settings;
 use crate::{Error, kernel};
+use base::settings::Span;
 use libbpf_rs::{Link, MapCore, MapHandle, MapType, ObjectBuilder};
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -109,13 +110,13 @@ fn write_constant_rate(f: &mut fmt::Formatter<'_>, one: &ConstantRate) -> fmt::R
 }
 
 fn write_canit(f: &mut fmt::Formatter<'_>, one: &Canit) -> fmt::Result {
-    write!(f, "canit, nit = {}", one.nit.0)?;
+    write!(f, "canit, nit = {}", one.nit)?;
     write_common(f, one.rtt, one.cap)
 }
 
 fn write_common(f: &mut fmt::Formatter<'_>, rtt: RoundTrip, cap: Cap) -> fmt::Result {
     match rtt {
-        RoundTrip::Given(given) => write!(f, ", rtt = {given}")?,
+        RoundTrip::Given(given) => write!(f, ", rtt = {}", Span(given))?,
         RoundTrip::Smoothed | RoundTrip::Propagation => f.write_str(", rtt = smoothed")?,
     }
     cap.0.map_or(Ok(()), |cap| write!(f, ", cap = {cap}"))

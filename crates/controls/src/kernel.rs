@@ -15,6 +15,15 @@ pub(crate) fn check() -> Result<(), Error> {
     if Path::new("/sys/kernel/btf/vmlinux").exists() { Ok(()) } else { Err(Error::NoBtf) }
 }
 
+/// Refuses a process that may not ask the kernel for its BPF maps: it would find none.
+pub(crate) fn check_rights() -> Result<(), Error> {
+    // No map has this number.
+    match MapHandle::from_map_id(u32::MAX) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(Error::Forbidden),
+        _ => Ok(()),
+    }
+}
+
 /// The last warnings of libbpf: they say more than its error codes.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 

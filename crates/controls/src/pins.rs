@@ -97,21 +97,24 @@ pub fn unload(control: &Control) -> Result<u32, Error> {
     fs::remove_file(&path).map_err(failed(&path))?;
     // Others may be there.
     let _ = fs::remove_dir(folder());
-    // The kernel does it a little later.
-    for _ in 0..PATIENCE {
-        if !is_available(name) {
-            break;
-        }
+    // The kernel does it a little later: it takes the control off its list, and removes it if it has no users.
+    let mut users = 0;
+    let mut patience = PATIENCE;
+    while patience > 0 {
         std::thread::sleep(SLICE);
+        patience = if is_available(name) { patience - 1 } else { patience.min(AFTER) - 1 };
+        match kernel::state(map) {
+            Ok(state) => users = state.users,
+            Err(_) => return Ok(0),
+        }
     }
-    std::thread::sleep(SLICE);
-    // Without users, there is none any more.
-    Ok(kernel::state(map).map_or(0, |state| state.users))
+    Ok(users)
 }
 
-const SLICE: Duration = Duration::from_millis(10);
-/// Slices.
-const PATIENCE: u32 = 200;
+const SLICE: Duration = Duration::from_millis(5);
+/// How long an unloaded control may be on the kernel's list, and be there after that without users; slices.
+const PATIENCE: u32 = 400;
+const AFTER: u32 = 20;
 
 /// Whether connections can choose a control.
 fn is_available(name: &str) -> bool {
@@ -151,10 +154,9 @@ impl fmt::Display for Listed {
 /// # Errors
 /// If the process may not ask the kernel.
 pub fn list() -> Result<Vec<Listed>, Error> {
+    kernel::check_rights()?;
     let pinned = |control: &Control| map_of(&folder().join(control.kernel_name())).ok();
     let pinned: Vec<u32> = Control::ALL.iter().filter_map(pinned).collect();
-    // Without rights, the iterator would find none.
-    let _ = folder().try_exists().map_err(failed(&folder()))?;
     let mut listed = Vec::new();
     for map in MapInfoIter::default() {
         if map.ty != MapType::StructOps || !map.name.to_string_lossy().starts_with(PREFIX) {
@@ -181,6 +183,7 @@ pub fn list() -> Result<Vec<Listed>, Error> {
 /// The number of the map behind a pin.
 fn map_of(path: &Path) -> Result<u32, Error> {
     let problem = |error: libbpf_rs::Error| failed(path)(io::Error::other(error.to_string()));
+    kernel::keep_warnings();
     let link = Link::open(path).map_err(problem)?;
     match link.info().map_err(problem)?.info {
         LinkTypeInfo::StructOps(info) => Ok(info.map_id),

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 pub use controls::Error;
 use controls::{Control, Listed};
 use std::fmt::Write as _;
+use std::str::FromStr;
 use tcp::congestion::{
     Auto, Canit, Cap, ConstantRate, Fast, IncreaseByK, IncreaseFunction, RoundTrip,
 };
@@ -115,8 +116,8 @@ pub struct C {
 #[derive(Args)]
 pub struct Nit {
     /// The interval in which a window grows by a segment, such as "30 ms", with canit
-    #[arg(long, default_value_t = Canit::DEFAULT.nit.0)]
-    nit: Duration,
+    #[arg(long, default_value_t = Canit::DEFAULT.nit, value_parser = span)]
+    nit: Span,
 }
 
 /// The settings of constant-rate and canit.
@@ -165,6 +166,10 @@ pub enum FastName {
     Canit,
 }
 
+fn span(text: &str) -> Result<Span, <Duration as FromStr>::Err> {
+    text.parse().map(Span)
+}
+
 impl K {
     fn function(&self) -> IncreaseByK {
         IncreaseByK { k: self.k }
@@ -179,7 +184,7 @@ impl C {
 
 impl Nit {
     fn function(&self, common: &Common) -> Canit {
-        Canit { nit: Span(self.nit), rtt: common.rtt(), cap: Cap(common.cap) }
+        Canit { nit: self.nit, rtt: common.rtt(), cap: Cap(common.cap) }
     }
 }
 

@@ -29,8 +29,11 @@ pub enum Command {
     /// Remove a control; connections that use it keep it until they end
     Unload {
         /// Which
-        #[arg(value_enum)]
-        control: Name,
+        #[arg(value_enum, required_unless_present = "all")]
+        control: Option<Name>,
+        /// All that are loaded
+        #[arg(long, conflicts_with = "control")]
+        all: bool,
     },
 }
 
@@ -249,13 +252,32 @@ pub fn load(load: &Load) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Removes a control, and says who uses it still.
+/// Removes a control, without a name all that are loaded, and says how many sockets use it still.
 ///
 /// # Errors
 /// As [`controls::unload`].
-pub fn unload(name: Name) -> Result<String, Error> {
-    let control = name.control();
-    let users = controls::unload(&control)?;
+pub fn unload(name: Option<Name>) -> Result<String, Error> {
+    name.map_or_else(unload_all, |name| unload_one(&name.control()))
+}
+
+/// Removes all controls that are loaded.
+///
+/// # Errors
+/// As [`controls::unload`].
+pub fn unload_all() -> Result<String, Error> {
+    let mut text = String::new();
+    for control in Control::ALL {
+        match unload_one(&control) {
+            Ok(done) => text.push_str(&done),
+            Err(Error::NotLoaded(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(text)
+}
+
+fn unload_one(control: &Control) -> Result<String, Error> {
+    let users = controls::unload(control)?;
     let name = control.kernel_name();
     Ok(match users {
         0 => format!("unloaded {name}\n"),

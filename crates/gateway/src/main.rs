@@ -165,7 +165,7 @@ enum Command {
         #[arg(long, value_name = "FOLDER", default_value = "/")]
         root: PathBuf,
     },
-    /// Remove what `install` has written, except what was changed since then
+    /// Remove what `install` has written, except what was changed since then, and the controls of `cc load`
     Uninstall {
         /// Below this folder
         #[arg(long, value_name = "FOLDER", default_value = "/")]
@@ -269,7 +269,13 @@ fn act(command: Command) -> Result<ExitCode, String> {
                 "next: name the interfaces in the configuration; then lasthopd doctor, systemctl daemon-reload, systemctl enable --now lasthopd\n",
             )?;
         }
-        Command::Uninstall { root } => report(install::uninstall(&root))?,
+        Command::Uninstall { root } => {
+            #[cfg(feature = "controls")]
+            if root == Path::new("/") {
+                print(&gateway::cc::unload_all().map_err(|error| error.to_string())?)?;
+            }
+            report(install::uninstall(&root))?;
+        }
         Command::Schema => print_json(&Gateway::schema())?,
         Command::Man { name } => print(&manual(name.as_deref())?)?,
         Command::Completions { shell } => {
@@ -290,7 +296,7 @@ fn congestion_controls(command: &gateway::cc::Command) -> Result<(), String> {
     let failed = |error: cc::Error| error.to_string();
     match command {
         cc::Command::Load { control } => print(&cc::load(control).map_err(failed)?),
-        cc::Command::Unload { control } => print(&cc::unload(*control).map_err(failed)?),
+        cc::Command::Unload { control, .. } => print(&cc::unload(*control).map_err(failed)?),
         cc::Command::List { json } => {
             let listed = cc::list().map_err(failed)?;
             match json {

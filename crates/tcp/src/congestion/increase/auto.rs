@@ -184,7 +184,8 @@ impl Bottleneck {
         let over = ack.srtt.is_some_and(|srtt| ack.now.since(round) >= srtt);
         if over && self.fastest > 0.0 {
             let fastest = core::mem::take(&mut self.fastest);
-            self.rate = Some(self.rate.map_or(fastest, |rate| rate + Auto::WEIGHT * (fastest - rate)));
+            self.rate =
+                Some(self.rate.map_or(fastest, |rate| rate + Auto::WEIGHT * (fastest - rate)));
             self.round = Some(ack.now);
         }
     }

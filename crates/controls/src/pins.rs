@@ -71,8 +71,11 @@ fn mount() -> Result<bool, Error> {
     if found.f_type as u32 == BPF_FS_MAGIC {
         return Ok(false);
     }
-    let namespace = |process| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    if namespace("self") != namespace("1") {
+    // One that was made for this process alone, as by `ip netns exec`.
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let parent =
+        rustix::process::getppid().map(|parent| namespace(&parent.as_raw_pid().to_string()));
+    if parent.is_some_and(|parent| parent != namespace("self")) {
         return Err(Error::MountNamespace);
     }
     let flags = rustix::mount::MountFlags::NOSUID

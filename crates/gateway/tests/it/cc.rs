@@ -9,6 +9,8 @@ use std::time::Duration;
 
 const LIST: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+/// The kernel's description of its types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
 const PIN: &str = "/sys/fs/bpf/lasthop/lasthop_byk";
 
 fn lasthopd(words: &[&str]) -> Command {
@@ -31,13 +33,15 @@ fn is_available() -> bool {
 /// A control is for the whole kernel: one test has all of its cases.
 #[test]
 fn a_control_is_loaded_listed_used_and_unloaded() {
-    let missing = rights::missing(&[rights::NET_ADMIN, rights::SYS_ADMIN]);
+    let mut missing = rights::missing(&[rights::NET_ADMIN, rights::SYS_ADMIN]);
+    missing.extend((!Path::new(BTF).exists()).then_some(BTF));
     if !missing.is_empty() {
         let _ = writeln!(std::io::stderr(), "SKIPPED {}: it lacks {}", file!(), missing.join(", "));
         return;
     }
     assert!(!is_available(), "lasthop_byk is loaded: lasthopd cc unload increase-by-k");
     refusals();
+    without_a_file_system();
     let load = ["load", "increase-by-k", "--k", "2.5"];
     let (succeeded, text) = said(&load);
     assert!(succeeded && text.contains("loaded lasthop_byk (increase-by-k, k = 2.5)"), "{text}");
@@ -67,6 +71,35 @@ fn refusals() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.starts_with("congestion controls in BPF need root"), "{text}");
     }
+}
+
+/// In a mount namespace of its own without a BPF file system, which ends with it, or with the shell there.
+fn without_a_file_system() {
+    let in_namespace = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_lasthopd")]);
+        let output = command.env_remove("RUST_LOG").output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    const UNMOUNT: &str = "while umount /sys/fs/bpf 2>/dev/null; do :; done";
+    let text = in_namespace(&format!("{UNMOUNT}; exec \"$0\" cc load increase-by-k"));
+    assert!(text.starts_with("there is no BPF file system at /sys/fs/bpf"), "{text}");
+    let text = in_namespace(&format!("{UNMOUNT}; \"$0\" cc load increase-by-k; \"$0\" cc list"));
+    assert!(text.starts_with("mounted the BPF file system at /sys/fs/bpf\nloaded"), "{text}");
+    assert!(
+        text.ends_with("lasthop_byk   increase-by-k, k = 4, per segment; users: 0\n"),
+        "{text}"
+    );
+    vanishes("with its file system");
+}
+
+/// The kernel takes a control off its list a little after its last pin.
+fn vanishes(when: &str) {
+    let gone = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        !is_available()
+    });
+    assert!(gone, "{when}");
 }
 
 /// By the sysctl of a namespace, which counts as a user until it is changed.
@@ -106,12 +139,7 @@ fn killed() {
             assert!(is_available());
             assert!(said(&["unload", "increase-by-k"]).0);
         }
-        // The kernel takes it off its list a little later.
-        let gone = (0..200).any(|_| {
-            std::thread::sleep(Duration::from_millis(5));
-            !is_available()
-        });
-        assert!(gone, "killed after {step} steps");
+        vanishes(&format!("killed after {step} steps"));
     }
     eprintln!("killed before and after it was loaded: {both:?}");
     assert!(both[0] > 0);

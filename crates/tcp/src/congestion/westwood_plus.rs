@@ -51,7 +51,9 @@ impl Estimator for PerRoundTrip {
         }
         let sample = self.octets as f64 / span.as_secs_f64();
         self.estimate = Some(match self.estimate {
-            Some(estimate) => WestwoodPlusPath::ALPHA * estimate + (1.0 - WestwoodPlusPath::ALPHA) * sample,
+            Some(estimate) => {
+                WestwoodPlusPath::ALPHA * estimate + (1.0 - WestwoodPlusPath::ALPHA) * sample
+            }
             None => sample,
         });
         self.since = Some(now);

@@ -21,11 +21,14 @@ fn main() {
             Command::new("clang").args(arguments).arg(source).arg("-o").arg(object).status();
         match status {
             Ok(status) if status.success() => {}
-            Ok(_) => panic!("clang could not compile {name}.bpf.c"),
-            Err(error) => panic!(
-                "congestion controls in BPF need clang ({error}); on Debian: apt-get install clang libelf-dev. \
-                 lasthopd can be built without them: --no-default-features"
-            ),
+            Ok(_) => println!("cargo::error=clang could not compile {name}.bpf.c"),
+            Err(error) => {
+                println!(
+                    "cargo::error=congestion controls in BPF need clang ({error}); on Debian: apt-get install clang \
+                     libelf-dev; lasthopd can be built without them, with --no-default-features"
+                );
+                return;
+            }
         }
     }
 }

@@ -27,6 +27,10 @@ help: ## Show this list
 setup: ## Leave the command at .venv/bin/lasthop (NO_INSTALL=1: install no tools, name those missing)
 	@scripts/setup.sh
 
+.PHONY: setup-gateway
+setup-gateway:
+	@scripts/setup.sh gateway
+
 .PHONY: demo
 demo: setup ## Show what a noisy satellite hop does to TCP, and what wins it back
 	@$(BIN)/lasthop demo
@@ -59,10 +63,10 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 	$(BIN)/python -m pytest -m soak
 
 .PHONY: field
-field: setup ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
+field: setup-gateway ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
 	@$(BIN)/python bench/field.py
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos field-outage field-attack
+.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos field-outage field-attack field-policies
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
@@ -81,17 +85,20 @@ beside: setup ## Seven transfers by our sender and by the kernel's
 spoofing: setup ## Downloads between two kernels with a spoofer on their path, as tshark sees them
 	$(BIN)/python bench/spoofing.py
 
-bench-field: setup ## lasthopd beside the kernel, PEPsal and HAProxy (FULL=1: every hop, some hours)
+bench-field: setup-gateway ## lasthopd beside the kernel, PEPsal and HAProxy (FULL=1: every hop, some hours)
 	$(BIN)/python bench/field_matrix.py $(PARTS)
 
-field-chaos: setup ## 10,000 connections through lasthopd while all goes wrong, 30 minutes in each mode (CHAOS="--minutes 5 pair")
+field-chaos: setup-gateway ## 10,000 connections through lasthopd while all goes wrong, 30 minutes in each mode (CHAOS="--minutes 5 pair")
 	$(BIN)/python bench/field_chaos.py $(CHAOS)
 
-field-outage: setup ## How soon data comes again after an outage of the hop, through lasthopd and others; a quarter of an hour
+field-outage: setup-gateway ## How soon data comes again after an outage of the hop, through lasthopd and others; a quarter of an hour
 	$(BIN)/python bench/field_outage.py
 
-field-attack: setup ## Downloads through lasthopd while it is flooded; half an hour (ATTACK="--cases SYNs spoof")
+field-attack: setup-gateway ## Downloads through lasthopd while it is flooded; half an hour (ATTACK="--cases SYNs spoof")
 	$(BIN)/python bench/field_attack.py $(ATTACK)
+
+field-policies: setup-gateway ## Table 3.7 of obanaik2003 by kernels with the controls of lasthopd cc; 20 minutes
+	$(BIN)/python bench/field_policies.py
 
 relay: setup ## The CPU time and memory of split connections
 	$(BIN)/python bench/relay.py
@@ -132,7 +139,7 @@ deb: ## Build a Debian package of lasthopd into build/gateway (needs `cargo inst
 	mkdir -p build/gateway
 	rm -f build/gateway/*.8
 	target/release/lasthopd man >build/gateway/lasthopd.8
-	for name in capture check doctor drain install key reload run scenario status top uninstall upgrade; do \
+	for name in capture cc check doctor drain install key reload run scenario status top uninstall upgrade; do \
 		target/release/lasthopd man $$name >build/gateway/lasthopd-$$name.8 || exit; \
 	done
 	target/release/lasthopd completions bash >build/gateway/lasthopd.bash

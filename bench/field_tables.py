@@ -196,3 +196,43 @@ def versions(result: Result) -> str:
     """The versions of what was measured."""
     others = [result[name] for name in ("pepsal", "haproxy") if name in result]
     return f"Linux {result['kernel']}{''.join(f', {other}' for other in others)}."
+
+
+def policies(result: Result) -> str:
+    """Table 3.7 of obanaik2003: published, in the lab, and by the kernel's TCP."""
+    lines = [
+        "| last hop | policy | published, kb/s | lab | kernel | published, % lost | lab | kernel |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    links = {"slow": "56 kb/s", "ltn": "9.6 kb/s"}
+    names = {
+        "standard": "standard",
+        "reno": "Linux's Reno",
+        "increase-by-k": "increase-by-K, K = 2",
+        "canit": "CANIT, 30 ms",
+        "constant-rate": "constant rate, c = ",
+        "auto": "auto, with CANIT",
+    }
+
+    def mean(of: Result, metric: str, factor: float, digits: int) -> str:
+        if not of:
+            return ""
+        half = (of[f"{metric}_ci95"][1] - of[f"{metric}_ci95"][0]) / 2
+        return f"{factor * of[metric]:.{digits}f} ± {factor * half:.{digits}f}"
+
+    for row in result["rows"]:
+        c = f"{row['c']:g}" if row["c"] else ""
+        stated = row.get("published", {})
+        cells = [links[row["link"]], names[row["policy"]] + c]
+        for metric, factor, digits in (("payload_bps", 1e-3, 2), ("loss_share", 100, 1)):
+            cells.append(f"{factor * stated[metric]:.{digits}f}" if metric in stated else "")
+            cells += [mean(row.get(of, {}), metric, factor, digits) for of in ("lab", "kernel")]
+        lines.append("| " + " | ".join(cells) + " |")
+    kernel = [row["kernel"] for row in result["rows"]]
+    lab = next(row["lab"] for row in result["rows"] if "lab" in row)
+    about = (
+        f"*Means with half of their 95 % intervals; {lab['runs']} runs each in the lab, "
+        f"{kernel[0]['runs']} by Linux {result['kernel']} (void because of other load: "
+        f"{sum(one['void'] for one in kernel)}). The constant of constant rate is not published.*"
+    )
+    return "\n".join([*lines, "", about])

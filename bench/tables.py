@@ -469,6 +469,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "field-outage": ("field-outage.json", field_tables.outage),
     "field-chaos": ("field-chaos.json", field_tables.chaos),
     "field-attack": ("field-attack.json", field_tables.attack),
+    "field-policies": ("field-policies.json", field_tables.policies),
     "spoofing": ("spoofing.json", spoofing),
     "worlds": ("worlds.json", worlds),
     "beside": ("beside.json", beside),

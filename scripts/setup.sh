@@ -2,7 +2,8 @@
 # Leaves the command at .venv/bin/lasthop, whatever the machine had before.
 #
 #   scripts/setup.sh           what the command needs
-#   scripts/setup.sh dev       and the Python tools for tests, checks and the book
+#   scripts/setup.sh gateway   and what lasthopd needs to be compiled
+#   scripts/setup.sh dev       that, and the Python tools for tests, checks and the book
 #   scripts/setup.sh dev lint  and Rust's formatter and linter
 #
 # Tools that are missing are installed, each after a line that says so. With NO_INSTALL=1 nothing
@@ -63,6 +64,14 @@ rust_lint_works() {
             sed -n 's/^clippy 0\.\([0-9]*\.[0-9]*\).*/\1/p')\."
 }
 
+# lasthopd has programs for the kernel, which clang compiles, and libbpf, which loads them.
+bpf_works() {
+    have make && have pkg-config &&
+        echo 'int x;' | clang -target bpf -x c -c -o "$scratch/bpf.o" - 2>/dev/null &&
+        printf '#include <libelf.h>\n#include <zlib.h>\nint main(void) { return 0; }\n' |
+        cc -x c -o "$scratch/a.out" - -lelf -lz 2>/dev/null
+}
+
 python_new_enough() {
     "$1" -c "import sys
 sys.exit(sys.version_info < tuple(map(int, '$python_needed'.split('.'))))" 2>/dev/null
@@ -119,6 +128,10 @@ apt_install() {
 
 install_cc() {
     apt_update && apt_install gcc libc6-dev
+}
+
+install_bpf() {
+    apt_update && apt_install clang libelf-dev zlib1g-dev make pkg-config
 }
 
 install_python() {
@@ -182,7 +195,7 @@ install_rust_lint() {
 tools="cc rust python"
 for word in "$@"; do
     case $word in
-    dev) ;;
+    dev | gateway) case $tools in *bpf*) ;; *) tools="$tools bpf" ;; esac ;;
     lint) tools="$tools rust_lint" ;;
     *) fail "unknown argument: $word" ;;
     esac
@@ -191,6 +204,7 @@ done
 describe() {
     case $1 in
     cc) echo "a C compiler (cc)" ;;
+    bpf) echo "clang, libelf, zlib, make and pkg-config" ;;
     rust) echo "Rust $rust_needed or newer (cargo)" ;;
     rust_lint) echo "rustfmt and clippy" ;;
     python) echo "Python $python_needed or newer with venv" ;;

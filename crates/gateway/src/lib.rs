@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod capture;
+#[cfg(feature = "controls")]
+pub mod cc;
 mod connections;
 mod control;
 mod daemon;

@@ -166,13 +166,19 @@ enum Command {
         #[arg(long, default_value = "1 ms")]
         lan_delay: String,
     },
+    /// Congestion controls of the lab for the kernel's own TCP, in BPF
+    #[cfg(feature = "controls")]
+    Cc {
+        #[command(subcommand)]
+        command: gateway::cc::Command,
+    },
     /// Write the unit for systemd, and a configuration to begin with if there is none
     Install {
         /// Below this folder
         #[arg(long, value_name = "FOLDER", default_value = "/")]
         root: PathBuf,
     },
-    /// Remove what `install` has written, except what was changed since then
+    /// Remove what `install` has written, except what was changed since then, and the controls of `cc load`
     Uninstall {
         /// Below this folder
         #[arg(long, value_name = "FOLDER", default_value = "/")]
@@ -280,6 +286,8 @@ fn act(command: Command) -> Result<ExitCode, String> {
             let text = Gateway::scenario(&source, &hop).map_err(|error| error.render(style()))?;
             print(&text)?;
         }
+        #[cfg(feature = "controls")]
+        Command::Cc { command } => congestion_controls(&command)?,
         Command::Install { root } => {
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
             report(install::install(&root, &program))?;
@@ -287,7 +295,13 @@ fn act(command: Command) -> Result<ExitCode, String> {
                 "next: name the interfaces in the configuration; then lasthopd doctor, systemctl daemon-reload, systemctl enable --now lasthopd\n",
             )?;
         }
-        Command::Uninstall { root } => report(install::uninstall(&root))?,
+        Command::Uninstall { root } => {
+            #[cfg(feature = "controls")]
+            if root == Path::new("/") {
+                print(&gateway::cc::unload_all().map_err(|error| error.to_string())?)?;
+            }
+            report(install::uninstall(&root))?;
+        }
         Command::Schema => print_json(&Gateway::schema())?,
         Command::Man { name } => print(&manual(name.as_deref())?)?,
         Command::Completions { shell } => {
@@ -300,6 +314,23 @@ fn act(command: Command) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "controls")]
+fn congestion_controls(command: &gateway::cc::Command) -> Result<(), String> {
+    use gateway::cc;
+    let failed = |error: cc::Error| error.to_string();
+    match command {
+        cc::Command::Load { control } => print(&cc::load(control).map_err(failed)?),
+        cc::Command::Unload { control, .. } => print(&cc::unload(*control).map_err(failed)?),
+        cc::Command::List { json } => {
+            let listed = cc::list().map_err(failed)?;
+            match json {
+                true => print_json(&listed),
+                false => print(&listed.iter().map(|one| format!("{one}\n")).collect::<String>()),
+            }
+        }
+    }
 }
 
 /// The manual page of the program or of one of its commands.

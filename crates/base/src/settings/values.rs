@@ -89,10 +89,17 @@ impl Visitor<'_> for Text {
 /// Written in the largest unit in which it is a whole number.
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl fmt::Display for Span {
+    /// In the largest unit of which it is a whole number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
         let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
         let whole = units.into_iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
         let (unit, size) = whole.unwrap_or(("ns", 1));
-        to.collect_str(&format_args!("{} {unit}", nanos / size))
+        write!(f, "{} {unit}", nanos / size)
     }
 }

@@ -4,6 +4,8 @@
 
 mod attack;
 mod capture;
+#[cfg(feature = "controls")]
+mod cc;
 mod clients;
 mod common;
 mod configuration;

@@ -17,6 +17,7 @@ pub(crate) use hystart::limit as hystart_limit;
 pub use increase::{Auto, Canit, ConstantRate, Fast, IncreaseByK, Standard};
 pub use increase::{Cap, Increase, IncreaseFunction, RoundTrip};
 pub use prr::{Bound, Progress, Prr};
+pub use westwood_plus::WestwoodPlusPath;
 
 use base::{Duration, Rate, Time};
 use hystart::{HyStart, Step};

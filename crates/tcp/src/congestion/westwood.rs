@@ -28,7 +28,7 @@ pub(crate) struct Westwood<E> {
 
 /// The measurements of the path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Measured<E> {
+pub(super) struct Measured<E> {
     estimator: E,
     counted: AckedCount,
     /// The last and the shortest round-trip sample.
@@ -60,7 +60,7 @@ impl AckedCount {
 }
 
 impl<E: Estimator> Measured<E> {
-    fn on_ack(&mut self, sample: &AckSample) {
+    pub(super) fn on_ack(&mut self, sample: &AckSample) {
         if let Some(rtt) = sample.rtt {
             self.rtt = Some(rtt);
             self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
@@ -70,7 +70,7 @@ impl<E: Estimator> Measured<E> {
     }
 
     /// The bandwidth-delay product, octets.
-    fn capacity(&self) -> Option<u64> {
+    pub(super) fn capacity(&self) -> Option<u64> {
         let capacity = self.estimator.bandwidth()? * self.shortest?.as_secs_f64();
         Some(capacity.min(LARGEST_WINDOW) as u64)
     }

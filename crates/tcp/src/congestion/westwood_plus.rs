@@ -1,15 +1,34 @@
 //! Westwood+: a sample of the bandwidth once a round trip, which compressed acknowledgments cannot
 //! inflate, and an exponential average over them.
 
-use super::westwood::{Estimator, Westwood};
+use super::AckSample;
+use super::westwood::{Estimator, Measured, Westwood};
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
 /// Westwood with [`PerRoundTrip`].
 pub(super) type WestwoodPlus = Westwood<PerRoundTrip>;
 
-/// The share of the estimate that a new sample leaves (Grieco, Mascolo, CCR 34 (2), 2004, §2).
-const ALPHA: f64 = 0.9;
+/// What Westwood+ measures of the path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WestwoodPlusPath(Measured<PerRoundTrip>);
+
+impl WestwoodPlusPath {
+    /// The share of the estimate that a new sample leaves (Grieco, Mascolo, CCR 34 (2), 2004, §2).
+    pub const ALPHA: f64 = 0.9;
+
+    /// Processes an acknowledgment, or a duplicate, with nothing `acked`.
+    pub fn on_ack(&mut self, sample: &AckSample) {
+        self.0.on_ack(sample);
+    }
+
+    /// The estimated bandwidth times the shortest round trip, octets: congestion reduces the window
+    /// to it. `None` until there is an estimate.
+    #[must_use]
+    pub fn capacity(&self) -> Option<u64> {
+        self.0.capacity()
+    }
+}
 
 /// Samples are octets acknowledged in a round trip, over the time that it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +51,9 @@ impl Estimator for PerRoundTrip {
         }
         let sample = self.octets as f64 / span.as_secs_f64();
         self.estimate = Some(match self.estimate {
-            Some(estimate) => ALPHA * estimate + (1.0 - ALPHA) * sample,
+            Some(estimate) => {
+                WestwoodPlusPath::ALPHA * estimate + (1.0 - WestwoodPlusPath::ALPHA) * sample
+            }
             None => sample,
         });
         self.since = Some(now);

@@ -45,12 +45,16 @@ pub enum Fast {
     Canit(Canit),
 }
 
-/// The share of the room that a round trip may take.
-const SHARE: f64 = 0.25;
-/// With less room than this, segments, growth is the standard's.
-const WORTHWHILE: f64 = 2.0;
-
 impl Auto {
+    /// The share of the room that a round trip may take.
+    pub const SHARE: f64 = 0.25;
+    /// If that share is less than this, segments, growth is the standard's.
+    pub const WORTHWHILE: f64 = 2.0;
+    /// The weight of a round trip in the average of the bottleneck's rate.
+    pub const WEIGHT: f64 = 0.125;
+    /// Segments of a train: with one, any two compressed acknowledgments would count.
+    pub const TRAIN: u64 = 2;
+
     /// Auto with another function.
     #[must_use]
     pub const fn new(fast: Fast) -> Auto {
@@ -64,8 +68,8 @@ impl IncreaseFunction for Auto {
     fn per_ack(&mut self, window: f64, ack: &AckSample) -> f64 {
         self.bottleneck.on_ack(ack);
         let room = self.bottleneck.carries(ack).map_or(0.0, |carried| carried - window);
-        let most = SHARE * room;
-        if most < WORTHWHILE {
+        let most = Auto::SHARE * room;
+        if most < Auto::WORTHWHILE {
             return 1.0 / window;
         }
         self.fast.per_ack(window, ack).min(most / window)
@@ -159,11 +163,6 @@ struct Arrived {
     octets: u64,
 }
 
-/// The weight of a round trip in the average.
-const WEIGHT: f64 = 0.125;
-/// Segments of a train: with one, any two compressed acknowledgments would count.
-const TRAIN: u64 = 2;
-
 impl Bottleneck {
     const UNKNOWN: Bottleneck =
         Bottleneck { rate: None, last: [None; 2], round: None, fastest: 0.0 };
@@ -173,7 +172,7 @@ impl Bottleneck {
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
-        let train = TRAIN * u64::from(ack.mss);
+        let train = Auto::TRAIN * u64::from(ack.mss);
         // An acknowledgment that closes a gap covers more than the last arrival.
         let usual = ack.acked <= train && !ack.after_timeout;
         let now = Arrived { at: ack.now, octets: ack.acked };
@@ -185,7 +184,8 @@ impl Bottleneck {
         let over = ack.srtt.is_some_and(|srtt| ack.now.since(round) >= srtt);
         if over && self.fastest > 0.0 {
             let fastest = core::mem::take(&mut self.fastest);
-            self.rate = Some(self.rate.map_or(fastest, |rate| rate + WEIGHT * (fastest - rate)));
+            self.rate =
+                Some(self.rate.map_or(fastest, |rate| rate + Auto::WEIGHT * (fastest - rate)));
             self.round = Some(ack.now);
         }
     }

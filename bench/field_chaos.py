@@ -322,7 +322,9 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
             "events": happened,
             **{name: result["counts"] for name, result in results.items()},
             "faults": [fault for result in results.values() for fault in result["faults"]],
-            "without outcome": {name: result["without outcome"] for name, result in results.items()},
+            "without outcome": {
+                name: result["without outcome"] for name, result in results.items()
+            },
             "counters": problems,
             "memory_mib": [round(one.memory / 1024) for one in found],
             "upgrades_ms": pauses,

@@ -208,8 +208,7 @@ impl<E: Exchange> BaseStation<E> {
     pub fn restart(&mut self) {
         let random = fork(&mut self.random);
         let (settings, exchange) = (self.settings.clone(), |random| self.exchange.anew(random));
-        let fresh =
-            BaseStation::with_exchange(settings, self.own, &self.tcp, random, exchange);
+        let fresh = BaseStation::with_exchange(settings, self.own, &self.tcp, random, exchange);
         let (restarts, counts) = (core::mem::take(&mut self.restarts), self.counts);
         *self = BaseStation { restarts, counts, ..fresh };
     }

@@ -299,7 +299,7 @@ fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
         refuse(&OF_CONNECTIONS, "modes other than \"mobile\"");
     } else if !table.contains_key("lan") {
         problems.push(Problem {
-            message: "`lan` is missing".to_owned(),
+            message: "missing key `lan`".to_owned(),
             help: Some("it names the interface, or the interfaces, of the users".to_owned()),
             ..Problem::default()
         });

@@ -2,6 +2,7 @@
 
 use middlebox::Connect;
 use scenario::{Gateway, LabHop, Source, Style, Work};
+use std::path::Path;
 
 fn read(text: &str) -> Result<Gateway, String> {
     Gateway::read(&Source::new(text, "lasthopd.toml")).map_err(|error| error.render(Style::Plain))
@@ -71,6 +72,36 @@ fn keys_of_another_mode_are_refused_where_they_are() {
         let needed = if name == "peer_key" { "" } else { "peer_key = \"key\"\n" };
         read(&format!("lan = \"a\"\nwan = \"b\"\n{pair}{needed}{key}\n")).unwrap();
     }
+}
+
+#[test]
+fn base_stations_and_mobile_hosts_have_keys_of_their_own() {
+    let refused = |text: &str, line: u32, message: &str| {
+        let error = read(text).unwrap_err();
+        assert!(error.contains(&format!("lasthopd.toml:{line}")), "{error}");
+        assert!(error.contains(message), "{error}");
+    };
+    let both = "`network_key` is of modes \"station\" and \"mobile\" alone";
+    refused("lan = \"a\"\nwan = \"b\"\nnetwork_key = \"k\"", 3, both);
+    for key in ["rate = \"1 Mbit/s\"", "workers = 2", "memory = \"1 MB\"", "connect = \"first\""] {
+        let name = key.split(' ').next().unwrap();
+        let message = format!("`{name}` is of modes \"spoof\", \"split\" and \"pair\" alone");
+        refused(&format!("lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n{key}"), 4, &message);
+        refused(&format!("wan = \"b\"\nmode = \"mobile\"\n{key}"), 3, &message);
+    }
+    let others = "`lan` is of modes other than \"mobile\" alone";
+    refused("lan = \"a\"\nwan = \"b\"\nmode = \"mobile\"", 1, others);
+    assert!(read("wan = \"b\"").unwrap_err().contains("missing key `lan`"));
+    let mobile = read("wan = \"b\"\nmode = \"mobile\"\nnetwork_key = \"k\"").unwrap();
+    assert!(matches!(mobile.work, Work::Mobile(_, file) if file == Path::new("k")));
+    let keys = "mode = \"station\"\ncache = \"300 kB\"\nteardown = \"end-to-end\"\nconnections = 9";
+    let Work::Station(station, file) =
+        read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().work
+    else {
+        panic!("it is no base station");
+    };
+    assert_eq!((station.cache.0, station.connections), (300_000, 9));
+    assert_eq!(file, Path::new("/etc/lasthop/network.key"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Mode `pair`.
 
 use crate::common::{
-    CLEAN, FAR, Folder, GATEWAY, INTERFACES, World, beside, configuration, configuration_at,
-    content, exchange,
+    CLEAN, FAR, Folder, GATEWAY, INTERFACES, Process, World, beside, configuration,
+    configuration_at, content, exchange,
 };
 use gateway::Daemon;
 use live::Clock;
@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -42,16 +42,6 @@ impl Drop for Key {
 }
 
 const FAR_INTERFACES: &str = "lan = \"link2\"\nwan = \"link1\"\n";
-
-/// A process that is killed with this.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Two gateways, of which the one at the server's side does not know where the other is.
 pub(crate) struct Pair {

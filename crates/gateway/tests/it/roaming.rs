@@ -1,12 +1,12 @@
 //! Modes `station` and `mobile`: a mobile host moves between base stations, and keeps its connections.
 
-use crate::common::{Folder, alone, configuration_at, content, wait_for_devices_to_go};
+use crate::common::{Folder, Process, alone, configuration_at, content, wait_for_devices_to_go};
 use gateway::Daemon;
 use live::Netlink;
 use live::namespace::Namespace;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -123,23 +123,75 @@ impl Network {
             .unwrap();
     }
 
-    fn start(&self, folder: &Folder) -> (Vec<Daemon>, Daemon) {
-        let key = folder.0.join("network.key");
-        gateway::make_network_key(&key).unwrap();
-        let keys = |mode: &str| format!("mode = \"{mode}\"\nnetwork_key = \"{}\"", key.display());
-        let start = |node: &Namespace, interfaces: &str, mode: &str| {
-            let gateway = configuration_at(interfaces, &keys(mode));
-            node.run(|| {
-                wait_for_devices_to_go();
-                Daemon::start(&gateway)
-            })
-            .unwrap()
-            .unwrap_or_else(|error| panic!("{mode}: {error}"))
-        };
-        let station = |node| start(node, "lan = \"lan\"\nwan = \"air\"\n", "station");
-        let stations = self.stations.iter().map(station).collect();
-        (stations, start(&self.mobile, "wan = \"air\"\n", "mobile"))
+    /// A listener of the server's.
+    fn listen(&self) -> TcpListener {
+        self.server.run(|| TcpListener::bind((SERVER, 80)).unwrap()).unwrap()
     }
+
+    /// A connection of the mobile host's.
+    fn connect(&self) -> TcpStream {
+        let stream = self.mobile.run(|| TcpStream::connect((SERVER, 80)).unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
+    }
+}
+
+/// The members of a network, which share a key.
+struct Members(Folder);
+
+impl Members {
+    const STATION: &str = "lan = \"lan\"\nwan = \"air\"\nmode = \"station\"\n";
+    const MOBILE: &str = "wan = \"air\"\nmode = \"mobile\"\n";
+
+    fn new(label: &str) -> Members {
+        let folder = Folder::new(label);
+        gateway::make_network_key(&folder.0.join("network.key")).unwrap();
+        Members(folder)
+    }
+
+    fn key(&self) -> String {
+        format!("network_key = \"{}\"\n", self.0.0.join("network.key").display())
+    }
+
+    fn start(&self, node: &Namespace, keys: &str) -> Daemon {
+        let gateway = configuration_at(keys, &self.key());
+        let start = || {
+            wait_for_devices_to_go();
+            Daemon::start(&gateway)
+        };
+        node.run(start).unwrap().unwrap_or_else(|error| panic!("{keys}: {error}"))
+    }
+
+    /// A process, which can be killed.
+    fn process(&self, node: &Namespace, keys: &str) -> Process {
+        let config = self.0.0.join("lasthopd.toml");
+        fs::write(&config, format!("{keys}{}", self.key())).unwrap();
+        let socket = self.0.0.join("socket");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
+        command.args(["run", "--config"]).arg(config).arg("--socket").arg(&socket);
+        command.stderr(fs::File::create(self.0.0.join("log")).unwrap());
+        let process = Process(node.run(|| command.spawn().unwrap()).unwrap());
+        let log = || fs::read_to_string(self.0.0.join("log")).unwrap();
+        for _ in 0..1000 {
+            if gateway::status(&socket).is_ok() {
+                return process;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{}", log());
+    }
+}
+
+/// Waits until the mobile host has resumed its transfers so often.
+fn wait_for_attachments(mobile: &Daemon, resumed: u64) {
+    for _ in 0..500 {
+        if count(mobile, "attachments after which transfer resumed") >= resumed {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the base station does not answer");
 }
 
 fn count(daemon: &Daemon, name: &str) -> u64 {
@@ -150,10 +202,13 @@ fn count(daemon: &Daemon, name: &str) -> u64 {
 fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations() {
     alone(|| {
         let Some(network) = Network::new(3) else { return };
-        let folder = Folder::new("roaming");
+        let members = Members::new("roaming");
         network.roam(0);
-        let (stations, mobile) = network.start(&folder);
-        let listener = network.server.run(|| TcpListener::bind((SERVER, 80)).unwrap()).unwrap();
+        let station = |node| members.start(node, Members::STATION);
+        let stations: Vec<_> = network.stations.iter().map(station).collect();
+        let mobile = members.start(&network.mobile, Members::MOBILE);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
         const LEN: usize = 3_000_000;
         let serving = thread::spawn(move || {
             let (mut stream, from) = listener.accept().unwrap();
@@ -171,8 +226,7 @@ fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations()
             assert!(got == content(1, LEN), "{} bytes of the upload", got.len());
             writing.join().unwrap();
         });
-        let address: SocketAddr = format!("{SERVER}:80").parse().unwrap();
-        let mut stream = network.mobile.run(|| TcpStream::connect(address).unwrap()).unwrap();
+        let mut stream = network.connect();
         let mut sending = stream.try_clone().unwrap();
         let upload = thread::spawn(move || {
             for part in content(1, LEN).chunks(LEN / 100) {
@@ -224,5 +278,68 @@ fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations()
                 })
                 .unwrap();
         }
+    });
+}
+
+#[test]
+fn both_ends_are_reset_if_the_base_station_that_has_the_state_is_gone() {
+    alone(|| {
+        let Some(network) = Network::new(2) else { return };
+        let members = Members::new("station-gone");
+        network.roam(0);
+        let first = members.process(&network.stations[0], Members::STATION);
+        let second = members.start(&network.stations[1], Members::STATION);
+        let mobile = members.start(&network.mobile, Members::MOBILE);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        let mut user = network.connect();
+        let (mut server, _) = listener.accept().unwrap();
+        server.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        user.write_all(b"a").unwrap();
+        server.read_exact(&mut [0]).unwrap();
+        drop(first);
+        network.roam(1);
+        for end in [&mut user, &mut server] {
+            let error = end.read(&mut [0]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        }
+        assert_eq!(count(&mobile, "attachments whose state was lost"), 1);
+        // The next connection is the new base station's.
+        let mut user = network.connect();
+        let (mut server, _) = listener.accept().unwrap();
+        user.write_all(b"b").unwrap();
+        server.read_exact(&mut [0]).unwrap();
+        assert_eq!(count(&second, "split connections"), 1);
+        network.mobile.run(|| mobile.stop()).unwrap();
+        second.stop();
+    });
+}
+
+#[test]
+fn a_station_with_another_key_gets_no_state() {
+    alone(|| {
+        let Some(network) = Network::new(2) else { return };
+        let (members, others) = (Members::new("key"), Members::new("other-key"));
+        network.roam(0);
+        let first = members.start(&network.stations[0], Members::STATION);
+        let second = others.start(&network.stations[1], Members::STATION);
+        let mobile = members.start(&network.mobile, Members::MOBILE);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        let mut user = network.connect();
+        let (mut server, _) = listener.accept().unwrap();
+        user.write_all(b"a").unwrap();
+        server.read_exact(&mut [0]).unwrap();
+        network.roam(1);
+        thread::sleep(Duration::from_millis(700));
+        assert!(count(&second, "messages that are not authentic") > 0);
+        assert_eq!(count(&first, "connections handed over"), 0);
+        // Back at the base station that has them, connections go on.
+        network.roam(0);
+        wait_for_attachments(&mobile, 2);
+        user.write_all(b"b").unwrap();
+        server.read_exact(&mut [0]).unwrap();
+        network.mobile.run(|| mobile.stop()).unwrap();
+        [first, second].into_iter().for_each(Daemon::stop);
     });
 }

@@ -63,9 +63,8 @@ table netdev hop {{
 NICE = -10
 #: Addresses from which the connections come.
 USERS = 16
-#: Seconds that two gateways may take to know each other again, and those in which connections
-#: become known to the server that have begun before.
-CONNECTED, KNOWN = 20.0, 2.0
+#: Seconds that two gateways may take to know each other again.
+CONNECTED = 20.0
 #: Seconds that ends may take after the last connection has begun.
 REST = 300
 
@@ -295,21 +294,22 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
                 patience = time.monotonic() + CONNECTED
                 while not all(one.carries() for one in found) and time.monotonic() < patience:
                     time.sleep(0.1)
-                away.append((began, time.monotonic() + KNOWN))
+                away.append((began, time.monotonic()))
             happened[what] += 1
             record.say(f"{mode}: {what} at {gateway.name}, {until - time.monotonic():.0f} s left")
         results = {"user": end_of(user)}
         # Those of the server's ends whose peer has vanished are told by the gateway, or by their
-        # kernel if they began while there was none.
+        # kernel if their handshake was while there was none.
         time.sleep(150)
         server.terminate()
         results["server"] = end_of(server)
         problems = [problem for one in found if (problem := one.check())]
-        carried = [
-            f"{user_end} with {until - began:.1f} s left"
-            for began, user_end in results["server"]["unheard"]
-            if not any(start <= began <= back for start, back in away)
-        ]
+        handshakes = results["user"].pop("vanishing")
+        carried = []
+        for began, user_end in results["server"]["unheard"]:
+            first, last = handshakes.get(user_end, (began, began))
+            if not any(first <= back and start <= last for start, back in away):
+                carried.append(f"{user_end} with {until - last:.1f} s left")
         if carried:
             told = f"{len(carried)} ends whose peers had vanished were not told; they began as"
             problems.append(f"{told} {', '.join(carried[:20])}")

@@ -10,7 +10,7 @@ it gets SIGTERM.
 
 An end that vanishes has ports from 62000 on; the resets that its kernel would send must be dropped.
 If nothing on the path tells its peer, the peer's kernel gives up by itself after two minutes; when
-such connections began is said, too.
+the handshakes of such connections were is said, too.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ class Outcomes:
         #: When those began whose peers have vanished, as their own kernel has found out, and whose
         #: they are.
         self.unheard: list[tuple[float, str]] = []
+        #: Of the user's ends that vanish, between which times their handshakes were.
+        self.vanishing: dict[str, tuple[float, float]] = {}
         self.most = 0
 
     def know(self, plan: Plan, user: tuple[str, int]) -> None:
@@ -146,6 +148,7 @@ class Outcomes:
             "counts": found,
             "faults": self.faults[:20],
             "unheard": self.unheard,
+            "vanishing": self.vanishing,
             "without outcome": ends[:20],
         }
         print(json.dumps(told), flush=True)
@@ -213,9 +216,12 @@ async def drive(
         with outcomes.of(plan):
             ends = next(vanishing, None) if plan.kind == VANISH else None
             source = ends or (users[plan.number % len(users)], 0)
+            before = time.monotonic()
             opening = asyncio.open_connection(address, port, local_addr=source)
             reader, writer = await asyncio.wait_for(opening, PATIENCE)
             outcomes.know(plan, writer.get_extra_info("sockname"))
+            if ends:
+                outcomes.vanishing["{}:{}".format(*ends)] = (before, time.monotonic())
             try:
                 await use(plan, reader, writer, ends is not None)
             finally:

@@ -4,10 +4,11 @@ use crate::connections::{Connection, Connections};
 use crate::control::make_folder_of;
 use crate::handover::{Before, Part};
 use crate::hop_watch::HopWatch;
+use crate::host_settings;
 use crate::journal::Journal;
 use crate::lost::Lost;
 use crate::mhp::{self, Courier, Guests, Mailbox, Messages, NetworkKey};
-use crate::network::Network;
+use crate::network::{self, Network};
 use crate::peer::{self, Mtu, PeerError, Way};
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
@@ -203,7 +204,8 @@ impl Daemon {
         }
         let (network, left) = match before {
             None => {
-                let (network, queues) = Network::set_up(gateway)?;
+                let settings = state.map(|state| state.host_settings.as_path());
+                let (network, queues) = Network::set_up(gateway, settings)?;
                 (network, queues.into_iter().map(|tuns| (tuns, Vec::new())).collect())
             }
             Some(Before { parts, .. }) => {
@@ -413,17 +415,36 @@ impl Daemon {
     }
 }
 
+/// Takes back what a gateway that was killed has left in the network namespace of the calling thread: rules, and settings
+/// of a mobile host, which are in a file beside its control socket. Returns how many rules there were.
+///
+/// # Errors
+/// If the system does not let it.
+pub fn clean_up(socket: &Path) -> Result<usize, Error> {
+    StateFiles::beside(socket).clean_up()
+}
+
 /// The files in which a gateway keeps what the next one needs.
 pub(crate) struct StateFiles {
     journal: PathBuf,
     secret: PathBuf,
+    /// What was set of a mobile host before.
+    host_settings: PathBuf,
 }
 
 impl StateFiles {
     /// Those beside a control socket.
     pub(crate) fn beside(socket: &Path) -> StateFiles {
-        let [journal, secret] = ["journal", "secret"].map(|end| socket.with_extension(end));
-        StateFiles { journal, secret }
+        let [journal, secret, host_settings] =
+            ["journal", "secret", "settings"].map(|end| socket.with_extension(end));
+        StateFiles { journal, secret, host_settings }
+    }
+
+    /// Takes back what a gateway that was killed has left in the network namespace of the calling thread. Returns how many
+    /// rules there were.
+    pub(crate) fn clean_up(&self) -> Result<usize, Error> {
+        host_settings::restore_left(&self.host_settings);
+        Ok(network::remove_rules()?)
     }
 
     fn journal(&self) -> Result<Journal, Error> {

@@ -296,9 +296,12 @@ fn act(command: Command) -> Result<ExitCode, String> {
             )?;
         }
         Command::Uninstall { root } => {
-            #[cfg(feature = "controls")]
             if root == Path::new("/") {
+                #[cfg(feature = "controls")]
                 print(&gateway::cc::unload_all().map_err(|error| error.to_string())?)?;
+                if let rules @ 1.. = clean_up()? {
+                    print(&format!("removed {rules} rules of a gateway that was killed\n"))?;
+                }
             }
             report(install::uninstall(&root))?;
         }
@@ -330,6 +333,15 @@ fn congestion_controls(command: &gateway::cc::Command) -> Result<(), String> {
                 false => print(&listed.iter().map(|one| format!("{one}\n")).collect::<String>()),
             }
         }
+    }
+}
+
+/// Takes back what a gateway that was killed has left, unless one runs.
+fn clean_up() -> Result<usize, String> {
+    let socket = Path::new(gateway::SOCKET);
+    match gateway::status(socket) {
+        Ok(_) => Ok(0),
+        Err(_) => gateway::clean_up(socket).map_err(|error| error.to_string()),
     }
 }
 

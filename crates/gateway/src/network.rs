@@ -1,6 +1,7 @@
 //! What a gateway changes in its network namespace: two devices, and the rules and routes that send the
 //! packets of TCP and ICMP which the kernel forwards through them.
 
+use crate::host_settings::HostSettings;
 use live::inline::Side;
 use live::netlink::{self, Family, IpProtocol, Rule};
 use live::{Error, Netlink, Offload, Tun};
@@ -8,6 +9,7 @@ use scenario::{Gateway, Mode};
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use tracing::warn;
 
 /// The names of the devices, by [`Side`].
@@ -19,9 +21,9 @@ pub(crate) const TABLES: [u32; 2] = [201, 202];
 /// The priority of the rules: after those of the local table (0), before that of the main table (32766).
 pub(crate) const PRIORITY: u32 = 100;
 
-/// The priority of the rules of a mobile host for packets to it, before those of the local table, which gets the other one.
+/// The priority of the rules of a mobile host for packets to it: before that of the local table
+/// ([`HostSettings::LOCAL`]).
 const TO_HOST: u32 = 5;
-const LOCAL: u32 = 10;
 
 /// Packets that wait in each queue of a device until they are read.
 const QUEUE: u32 = 4096;
@@ -40,7 +42,11 @@ pub(crate) struct Network {
 
 impl Network {
     /// Makes the devices, and directs packets to them. Returns their queues, by worker and by [`Side`].
-    pub(crate) fn set_up(gateway: &Gateway) -> Result<(Network, Vec<[Tun; 2]>), Error> {
+    /// What was set of a mobile host before is kept in the file `settings` until it is set again.
+    pub(crate) fn set_up(
+        gateway: &Gateway,
+        settings: Option<&Path>,
+    ) -> Result<(Network, Vec<[Tun; 2]>), Error> {
         let netlink = Netlink::open()?;
         for interface in gateway.lan.iter().chain([&gateway.wan]) {
             netlink.index(interface)?;
@@ -60,7 +66,7 @@ impl Network {
         }
         let mut network = Network { netlink, rules: rules(gateway), host: None };
         if own.is_some() {
-            network.host = Some(HostSettings::set(&network.netlink, &gateway.wan)?);
+            network.host = Some(HostSettings::set(&gateway.wan, settings)?);
         }
         network.direct()?;
         Ok((network, queues))
@@ -139,9 +145,20 @@ pub(crate) fn name(protocol: IpProtocol) -> Option<&'static str> {
     }
 }
 
+/// The versions of IP that a gateway carries: the agent of a mobile host has one address.
+pub(crate) fn families(gateway: &Gateway) -> impl Iterator<Item = Family> {
+    let is_host = gateway.mode() == Mode::Mobile;
+    Family::available().filter(move |family| !is_host || *family == Family::V4)
+}
+
 /// Whether a gateway has made a rule, this one or another.
 pub(crate) fn is_ours(rule: &Rule) -> bool {
-    [PRIORITY, TO_HOST].contains(&rule.priority) && TABLES.contains(&rule.table)
+    is_ours_by(rule.priority, rule.table)
+}
+
+/// The same, by the priority and the table of the rule.
+pub(crate) fn is_ours_by(priority: u32, table: u32) -> bool {
+    [PRIORITY, TO_HOST].contains(&priority) && TABLES.contains(&table)
 }
 
 /// Whether the rules that there are now are as they were to be: before Linux 4.17, the kernel adds rules without
@@ -180,49 +197,13 @@ fn own_address(netlink: &Netlink, interface: &str) -> Result<IpAddr, Error> {
     })
 }
 
-/// Settings that let the packets of a host's own pass its agent, and their values before. They are restored when this is
-/// dropped.
-struct HostSettings {
-    netlink: Netlink,
-    before: Vec<(String, String)>,
-}
-
-impl HostSettings {
-    fn set(netlink: &Netlink, wan: &str) -> Result<HostSettings, Error> {
-        let device = DEVICES[Side::Wan as usize];
-        let wanted = [
-            // A packet that was given to its socket already is not forwarded to the agent.
-            ("net.ipv4.tcp_early_demux".to_owned(), "0"),
-            // Packets from the host's own address come back by the device.
-            (format!("net.ipv4.conf.{device}.accept_local"), "1"),
-            (format!("net.ipv4.conf.{device}.forwarding"), "1"),
-            (format!("net.ipv4.conf.{wan}.forwarding"), "1"),
-            (format!("net.ipv4.conf.{wan}.rp_filter"), "0"),
-        ];
-        let mut settings = HostSettings { netlink: Netlink::open()?, before: Vec::new() };
-        netlink.move_local_rule(Family::V4, [0, LOCAL])?;
-        for (name, value) in wanted {
-            let before = netlink::sysctl(&name)?;
-            if before != value {
-                netlink::set_sysctl(&name, value)?;
-                settings.before.push((name, before));
-            }
-        }
-        Ok(settings)
-    }
-}
-
-impl Drop for HostSettings {
-    fn drop(&mut self) {
-        let moved = self.netlink.move_local_rule(Family::V4, [LOCAL, 0]);
-        // Those of the device are gone with it.
-        let is_of_device = |name: &str| name.contains(DEVICES[Side::Wan as usize]);
-        let before = self.before.iter().rev().filter(|(name, _)| !is_of_device(name));
-        let restored = before.map(|(name, value)| netlink::set_sysctl(name, value));
-        for error in [moved].into_iter().chain(restored).filter_map(Result::err) {
-            warn!(%error, "a setting is left behind");
-        }
-    }
+/// Removes the rules that a gateway which was killed has left in the network namespace of the calling thread. Returns how
+/// many there were.
+pub(crate) fn remove_rules() -> Result<usize, Error> {
+    let netlink = Netlink::open()?;
+    let ours: Vec<_> = netlink.rules().into_iter().filter(is_ours).collect();
+    ours.iter().try_for_each(|rule| netlink.remove_rule(rule))?;
+    Ok(ours.len())
 }
 
 /// Makes the device of a side with so many queues, and the routes by it; those of a host's own packets are from `own`.

@@ -156,7 +156,7 @@ impl<B: Middlebox> Moment<'_, B> {
     }
 
     /// Keeps bytes of another process, so that the middlebox can have the payloads that name them. Returns false if
-    /// there is no memory for them, or if both have the same stream ([`Inline::with_stream`]).
+    /// there is no memory for them, or if both have the same stream by chance ([`Inline::with_stream`]).
     pub fn adopt(&mut self, pieces: Pieces) -> bool {
         self.payloads.adopt(pieces)
     }

@@ -1,7 +1,7 @@
 //! The bytes of payloads that boxes have seen.
 
 use crate::pool;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use wire::Payload;
 
@@ -15,7 +15,8 @@ use wire::Payload;
 pub(crate) struct Payloads {
     /// The stream of the places.
     stream: u32,
-    /// Bytes that others have kept, by stream and place.
+    /// Bytes that others have kept, by stream and place. What went there and comes back is of the own stream, and may have
+    /// been freed here meanwhile.
     foreign: BTreeMap<(u32, u64), Box<[u8]>>,
     /// The last is being filled.
     chunks: VecDeque<Chunk>,
@@ -223,11 +224,12 @@ impl Payloads {
                     Some(last) if last.end == payload.offset => last.end = payload.end(),
                     _ => ranges.push(payload.offset..payload.end()),
                 }
-            } else if payload.len > 0 && !self.foreign.is_empty() {
+            }
+            if payload.len > 0 && !self.foreign.is_empty() {
                 foreign.push(payload);
             }
         });
-        self.keep_foreign(&foreign);
+        self.keep_foreign(foreign);
         ranges.sort_unstable_by_key(|range| range.start);
         let mut ranges = ranges.into_iter().peekable();
         // Packets are read there next.
@@ -270,38 +272,51 @@ impl Payloads {
     }
 
     /// Keeps bytes of others that one of these payloads has.
-    fn keep_foreign(&mut self, held: &[Payload]) {
-        let mut needed = BTreeSet::new();
+    fn keep_foreign(&mut self, mut held: Vec<Payload>) {
+        if self.foreign.is_empty() {
+            return;
+        }
+        held.sort_unstable_by_key(|payload| (payload.stream, payload.offset));
+        let mut runs: Vec<((u32, u64), u64)> = Vec::new();
         for payload in held {
-            let mut place = payload.offset;
-            while place < payload.end()
-                && let Some((&(stream, start), bytes)) = self.foreign_at(payload.stream, place)
-            {
-                needed.insert((stream, start));
-                place = start + bytes.len() as u64;
+            match runs.last_mut() {
+                Some(((stream, _), end)) if *stream == payload.stream && payload.offset <= *end => {
+                    *end = payload.end().max(*end);
+                }
+                _ => runs.push(((payload.stream, payload.offset), payload.end())),
             }
         }
         let in_pieces = &mut self.in_pieces;
-        self.foreign.retain(|key, bytes| {
-            let is_needed = needed.contains(key);
+        self.foreign.retain(|&(stream, place), bytes| {
+            let end = place + bytes.len() as u64;
+            let before = runs.partition_point(|(start, _)| *start < (stream, end));
+            let last = before.checked_sub(1).map(|at| runs[at]);
+            let is_needed = last.is_some_and(|((of, _), until)| of == stream && until > place);
             *in_pieces -= if is_needed { 0 } else { bytes.len() };
             is_needed
         });
     }
 
-    /// The piece of another stream that has a place.
-    fn foreign_at(&self, stream: u32, place: u64) -> Option<(&(u32, u64), &[u8])> {
-        let (key, bytes) = self.foreign.range(..=(stream, place)).next_back()?;
-        let is_there = key.0 == stream && place < key.1 + bytes.len() as u64;
-        is_there.then_some((key, bytes))
+    /// The bytes of others from a place on, as many as are in one piece and at most `most`; `None` if there are none.
+    #[cold]
+    fn foreign_at(&self, stream: u32, place: u64, most: usize) -> Option<&[u8]> {
+        let mut before = self.foreign.range((stream, 0)..=(stream, place)).rev();
+        let (start, bytes) = before.find_map(|(&(_, start), bytes)| {
+            (place < start + bytes.len() as u64).then_some((start, bytes))
+        })?;
+        let bytes = &bytes[(place - start) as usize..];
+        Some(&bytes[..most.min(bytes.len())])
     }
 
     /// Keeps bytes that another one has kept under these streams and places ([`Payloads::copies`]). Returns false, and
-    /// keeps none, if there is no memory for them, or if one of the streams is its own.
+    /// keeps none, if there is no memory for them, or if they have its stream, and cannot have been here.
     pub(crate) fn adopt(&mut self, pieces: Vec<(u32, u64, Box<[u8]>)>) -> bool {
         let bytes: usize = pieces.iter().map(|(_, _, bytes)| bytes.len()).sum();
+        let was_here = |(stream, place, bytes): &(u32, u64, Box<[u8]>)| {
+            *stream != self.stream || place + bytes.len() as u64 <= self.end
+        };
         if self.memory().saturating_add(bytes) > self.most.saturating_mul(Payloads::CHUNK)
-            || pieces.iter().any(|(stream, ..)| *stream == self.stream)
+            || !pieces.iter().all(was_here)
         {
             return false;
         }
@@ -352,9 +367,12 @@ impl Payloads {
             Chunk::Pieces(pieces) if bytes == total(pieces) => return,
             _ => {}
         }
-        let pieces =
-            needed.iter().map(|range| (range.start, chunk.from(range.start, range.len()).into()));
-        let pieces: Vec<(usize, Box<[u8]>)> = pieces.collect();
+        // What was freed before, and has come back, is not in the chunk.
+        let pieces = needed.iter().map(|range| (range.start, chunk.from(range.start, range.len())));
+        let pieces = pieces.filter(|(_, bytes)| !bytes.is_empty());
+        let pieces: Vec<(usize, Box<[u8]>)> =
+            pieces.map(|(place, bytes)| (place, bytes.into())).collect();
+        self.in_pieces += total(&pieces);
         match std::mem::replace(chunk, Chunk::Pieces(pieces)) {
             Chunk::Whole(whole) => {
                 self.used -= 1;
@@ -364,17 +382,20 @@ impl Payloads {
                 self.in_pieces -= total(&old);
             }
         }
-        self.in_pieces += bytes;
     }
 
     /// The bytes from a place on, as many as are in one piece and at most `most`; `None` if there are none.
     #[inline]
     fn at(&self, stream: u32, place: u64, most: usize) -> Option<&[u8]> {
         if stream != self.stream {
-            let ((_, start), bytes) = self.foreign_at(stream, place)?;
-            let bytes = &bytes[(place - start) as usize..];
-            return Some(&bytes[..most.min(bytes.len())]);
+            return self.foreign_at(stream, place, most);
         }
+        self.own_at(place, most).or_else(|| self.foreign_at(stream, place, most))
+    }
+
+    /// The same of bytes that were read here.
+    #[inline]
+    fn own_at(&self, place: u64, most: usize) -> Option<&[u8]> {
         let number = (place / Payloads::CHUNK as u64).checked_sub(self.first)?;
         let chunk = self.chunks.get(usize::try_from(number).ok()?)?;
         let bytes = chunk.from((place % Payloads::CHUNK as u64) as usize, most);
@@ -656,11 +677,23 @@ mod tests {
         free_all_but(&mut second, &[kept[21].skip(5), own[0]]);
         assert!(second.lend(kept[21], &mut |_| ()) && !second.lend(kept[290], &mut |_| ()));
         assert!(second.memory() < before);
-        free_all_but(&mut second, &own[..1]);
+        free_all_but(&mut second, &own);
         assert!(second.foreign.is_empty() && !second.lend(kept[21], &mut |_| ()));
         assert_eq!(second.in_pieces, second.chunks.iter().map(in_pieces).sum::<usize>());
-        // Those under its own name it would take for its own ones.
-        assert!(!first.adopt(pieces.clone()));
+        // What comes back may have been freed meanwhile, or be there still, in whole or in part.
+        free_all_but(&mut first, &[kept[21].take(3000)]);
+        assert!(first.adopt(pieces.clone()));
+        for (n, payload) in [(290, kept[290]), (20, kept[20]), (21, kept[21])] {
+            let mut out = Vec::new();
+            assert!(first.lend(payload, &mut |piece| out.extend_from_slice(piece)), "{n}");
+            assert_eq!(out, bytes(n));
+        }
+        free_all_but(&mut first, &[kept[21].skip(5000)]);
+        assert!(first.lend(kept[21].skip(5000), &mut |_| ()) && first.foreign.len() <= 1);
+        // One that has not read so much has the same name by chance.
+        let mut other = Payloads::default();
+        other.of_stream(1);
+        assert!(!other.adopt(pieces.clone()));
         let mut full = Payloads::new(0);
         full.of_stream(4);
         assert!(!full.adopt(pieces));

@@ -156,7 +156,8 @@ pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
         let AnyRule { family, priority, interface, protocol, table } = &rule;
         // That of the local table, one that comes later, or one for what the gateway does not get.
         let is_of_others = protocol.is_some_and(|protocol| network::name(protocol).is_none());
-        if *priority == 0 || *priority > PRIORITY || is_of_others {
+        let is_local = *table == Some(Rule::LOCAL);
+        if is_local || *priority > PRIORITY || is_of_others {
             continue;
         }
         let command = match family {
@@ -166,7 +167,7 @@ pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
         let shown = format!("{command} rule with priority {priority}");
         match interface {
             Some(name) if interfaces(gateway).any(|ours| ours == name) => {
-                let ours = *priority == PRIORITY && table.is_some_and(|of| TABLES.contains(&of));
+                let ours = table.is_some_and(|of| network::is_ours_by(*priority, of));
                 if !ours {
                     let message =
                         format!("an {shown} takes what arrives by {name} before the gateway");
@@ -244,7 +245,7 @@ pub(super) fn own(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
         }
     }
     let command = |family| if family == Family::V4 { "ip" } else { "ip -6" };
-    for family in Family::available() {
+    for family in network::families(gateway) {
         for (device, table) in DEVICES.into_iter().zip(TABLES) {
             let leads = |(of, by): &(Family, Option<String>)| {
                 *of == family && by.as_deref() == Some(device)

@@ -13,9 +13,6 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// The table of the node's own addresses (`RT_TABLE_LOCAL` of linux/rtnetlink.h).
-const LOCAL: u32 = 255;
-
 /// A version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -60,6 +57,9 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The table of the node's own addresses (`RT_TABLE_LOCAL` of linux/rtnetlink.h).
+    pub const LOCAL: u32 = 255;
+
     fn message(&self) -> RuleMessage {
         let mut message = RuleMessage::default();
         message.header.family = self.family.number();
@@ -210,7 +210,7 @@ impl Netlink {
             let mut message = RuleMessage::default();
             message.header.family = family.number();
             message.header.action = RuleAction::ToTable;
-            let table = RuleAttribute::Table(LOCAL);
+            let table = RuleAttribute::Table(Rule::LOCAL);
             message.attributes = vec![RuleAttribute::Priority(priority), table];
             message
         };

@@ -1,5 +1,8 @@
 //! The mobile hosts of a base station: where the state of their connections is.
 
+#[cfg(test)]
+mod tests;
+
 use super::Keys;
 use base::{Duration, Time};
 use core::net::IpAddr;
@@ -337,6 +340,18 @@ impl<R: Copy> Registry<R> {
         let State::Fetching { asked, waiting, about, before } = &mut record.state else { return };
         let before = *before;
         let elsewhere = elsewhere(&self.own, &record.attach);
+        let onward = match (reply, before) {
+            (Some(Reply::Moved(to, incarnation)), _) if !self.own.contains(&to) => {
+                Some((to, incarnation))
+            }
+            // It came here, and went on from here.
+            (Some(Reply::Moved(_, here)), Before::Moved(to, incarnation))
+                if here == self.incarnation =>
+            {
+                Some((to, incarnation))
+            }
+            _ => None,
+        };
         let waiting = match reply {
             Some(Reply::State) => core::mem::take(waiting),
             // The host was attached anew in the meantime, and knows better where its connections are.
@@ -344,13 +359,13 @@ impl<R: Copy> Registry<R> {
                 *asked = 1;
                 return self.proceed(mobile, elsewhere);
             }
-            Some(Reply::Moved(to, incarnation))
-                if *asked < Self::MOST_ASKED && !self.own.contains(&to) =>
-            {
-                *asked += 1;
-                return self.proceed(mobile, Some((to, Some(incarnation))));
-            }
-            _ => core::mem::take(waiting),
+            _ => match onward.filter(|_| *asked < Self::MOST_ASKED) {
+                Some((to, incarnation)) => {
+                    *asked += 1;
+                    return self.proceed(mobile, Some((to, Some(incarnation))));
+                }
+                None => core::mem::take(waiting),
+            },
         };
         let outcome = match (reply, before, record.attach.message) {
             // The host is elsewhere; what was known of its connections is still so.

@@ -51,12 +51,11 @@ impl Network {
         for interface in gateway.lan.iter().chain([&gateway.wan]) {
             netlink.index(interface)?;
         }
-        let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);
         let own = match gateway.mode() {
             Mode::Mobile => Some(own_address(&netlink, &gateway.wan)?),
             _ => None,
         };
-        let [lan, wan] = Side::ALL.map(|side| device(&netlink, side, queues, own));
+        let [lan, wan] = Side::ALL.map(|side| device(&netlink, gateway, side, own));
         let queues = lan?.into_iter().zip(wan?).map(<[Tun; 2]>::from).collect();
         if own.is_some() {
             // The host's own TCP sends by it: what it sends is to fit the hop, too.
@@ -206,14 +205,15 @@ pub(crate) fn remove_rules() -> Result<usize, Error> {
     Ok(ours.len())
 }
 
-/// Makes the device of a side with so many queues, and the routes by it; those of a host's own packets are from `own`.
+/// Makes the device of a side with a queue for each worker, and the routes by it; a host's own packets are from `own`.
 fn device(
     netlink: &Netlink,
+    gateway: &Gateway,
     side: Side,
-    queues: NonZeroUsize,
     own: Option<IpAddr>,
 ) -> Result<Vec<Tun>, Error> {
     let name = DEVICES[side as usize];
+    let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);
     // No packet is too long for it: the interfaces' MTUs count.
     let tuns = Tun::open_queues(name, Offload::Full, u16::MAX, queues)?;
     // Packets come from anywhere, and the kernel sends none of its own.
@@ -230,7 +230,7 @@ fn device(
     }
     netlink.set_queue_length(name, QUEUE)?;
     netlink.set_up(name)?;
-    for family in Family::available().filter(|family| own.is_none() || *family == Family::V4) {
+    for family in families(gateway) {
         let source = own.filter(|_| side == Side::Lan);
         match netlink.add_default_route(family, name, TABLES[side as usize], source) {
             Err(error) if family == Family::V6 => warn!(%error, "without IPv6"),

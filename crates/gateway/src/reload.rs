@@ -37,6 +37,7 @@ pub(crate) fn admit(running: &Gateway, new: &Gateway) -> Result<(), String> {
 }
 
 fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
+    let (running_tcp, new_tcp) = (&running.tcp, &new.tcp);
     let mut keys = vec![
         ("lan", running.lan != new.lan),
         ("wan", running.wan != new.wan),
@@ -59,8 +60,48 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
                 ("mtu", *mtu != new_peer.mtu),
             ]);
         }
+        (Work::Station(old, old_key), Work::Station(new, new_key)) => keys.extend([
+            ("cache", old.cache != new.cache),
+            ("teardown", old.semantics != new.semantics),
+            ("connections", old.connections != new.connections),
+            ("network_key", old_key != new_key),
+            ("tcp", running_tcp != new_tcp),
+        ]),
+        (Work::Mobile(_, old_key), Work::Mobile(_, new_key)) => {
+            keys.extend([("network_key", old_key != new_key), ("tcp", running_tcp != new_tcp)]);
+        }
         // The mode differs.
         _ => {}
     }
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gateway(text: &str) -> Gateway {
+        Gateway::read(&Source::new(text.to_owned(), "lasthopd.toml")).unwrap()
+    }
+
+    #[test]
+    fn nothing_of_a_base_station_or_of_a_mobile_host_changes_without_a_restart() {
+        let station = "lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n";
+        let mobile = "wan = \"b\"\nmode = \"mobile\"\n";
+        let of_both = [("network_key", "network_key = \"k\""), ("tcp", "tcp = { mss = 900 }")];
+        let of_station = [
+            ("cache", "cache = \"1 MB\""),
+            ("teardown", "teardown = \"end-to-end\""),
+            ("connections", "connections = 5"),
+        ];
+        let all = of_both.map(|key| (mobile, key)).into_iter();
+        for (mode, (key, line)) in
+            all.chain(of_both.into_iter().chain(of_station).map(|key| (station, key)))
+        {
+            let running = gateway(mode);
+            let refused = admit(&running, &gateway(&format!("{mode}{line}"))).unwrap_err();
+            assert_eq!(refused, format!("only a restart can change `{key}`; nothing was changed"));
+            assert_eq!(admit(&running, &gateway(&format!("{mode}metrics = \"[::1]:1\""))), Ok(()));
+        }
+    }
 }

@@ -342,6 +342,15 @@ fn a_station_with_another_key_gets_no_state() {
         thread::sleep(Duration::from_millis(700));
         assert!(count(&second, "messages that are not authentic") > 0);
         assert_eq!(count(&first, "connections handed over"), 0);
+        // Who opens a connection to a base station without the key gets no answer.
+        let ask = || TcpStream::connect(("198.18.9.1", wire::Mobility::PORT)).unwrap();
+        let mut stranger = network.stations[1].run(ask).unwrap();
+        stranger.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stranger.write_all(&[1; 48]).unwrap();
+        let mut answer = Vec::new();
+        let end = stranger.read_to_end(&mut answer);
+        assert!(end.is_ok() || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
+        assert!(answer.is_empty(), "{answer:?}");
         // Back at the base station that has them, connections go on.
         network.roam(0);
         wait_for_attachments(&mobile, 2);

@@ -59,7 +59,7 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 	PROPTEST_CASES=$(or $(CASES),100000)0 $(CARGO) test --profile soak $(CARGO_FLAGS) \
 		-p lasthop-middlebox --test it -- --skip handoffs
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp -p lasthop-srp --lib model -- --ignored --nocapture
-	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
+	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab -p lasthop-gateway --test it -- --ignored
 	$(BIN)/python -m pytest -m soak
 
 .PHONY: field

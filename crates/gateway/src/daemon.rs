@@ -7,7 +7,7 @@ use crate::hop_watch::HopWatch;
 use crate::host_settings;
 use crate::journal::Journal;
 use crate::lost::Lost;
-use crate::mhp::{self, Courier, Guests, Mailbox, Messages, NetworkKey};
+use crate::mhp::{self, Agent, Courier, Guests, Mailbox, Messages, NetworkKey};
 use crate::network::{self, Network};
 use crate::peer::{self, Mtu, PeerError, Way};
 use crate::plane::{Kind, Plane};
@@ -195,7 +195,7 @@ impl Daemon {
                     let seed = Seed(getrandom::u64()?);
                     let agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
                     let none = Relays::new(own[0], seed.stream("none"));
-                    Kind::Mobile(Box::new(agent), none)
+                    Kind::Mobile(Box::new(Agent::new(agent, none, &gateway.wan)?))
                 }
             };
             // Those of connections alone go on: associations must not get the tokens of earlier ones.

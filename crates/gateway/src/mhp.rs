@@ -2,12 +2,14 @@
 //! and base stations tell each other by datagrams who is attached where; the state of connections goes from one base
 //! station to the next over a connection of the kernel's, which is encrypted.
 
+mod agent;
 mod courier;
 mod guests;
 mod mailbox;
 mod messages;
 mod sealed;
 
+pub(crate) use agent::Agent;
 pub(crate) use courier::Courier;
 pub(crate) use guests::Guests;
 pub(crate) use mailbox::Mailbox;

@@ -25,6 +25,12 @@ pub(crate) const PRIORITY: u32 = 100;
 /// ([`HostSettings::LOCAL`]).
 const TO_HOST: u32 = 5;
 
+/// The routing table of what the agent of a mobile host sends: by the base station to which it is attached.
+pub(crate) const STATION_TABLE: u32 = 203;
+
+/// The priority of the rule before it: what is directly behind an interface needs no base station.
+const BUT_DEFAULT: u32 = PRIORITY - 1;
+
 /// Packets that wait in each queue of a device until they are read.
 const QUEUE: u32 = 4096;
 
@@ -103,14 +109,22 @@ impl Network {
 /// the errors about it.
 pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
     if gateway.mode() == Mode::Mobile {
-        // What the host sends, and what arrives for it.
-        let of_host = [("lo", PRIORITY, Side::Lan), (&gateway.wan, TO_HOST, Side::Wan)];
-        let rules = of_host.map(|(interface, priority, side)| Rule {
+        let [from_host, to_host] = TABLES;
+        let sent = DEVICES[Side::Wan as usize];
+        // What the host sends, what arrives for it, and what the agent sends.
+        let of_host = [
+            ("lo", PRIORITY, from_host),
+            (&gateway.wan, TO_HOST, to_host),
+            (sent, BUT_DEFAULT, Rule::MAIN),
+            (sent, PRIORITY, STATION_TABLE),
+        ];
+        let rules = of_host.map(|(interface, priority, table)| Rule {
             family: Family::V4,
             priority,
             interface: interface.to_owned(),
             protocol: Some(IpProtocol::Tcp),
-            table: TABLES[side as usize],
+            table,
+            but_default: table == Rule::MAIN,
         });
         return rules.into();
     }
@@ -128,6 +142,7 @@ pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
                 interface: interface.clone(),
                 protocol: Some(protocol),
                 table: TABLES[side as usize],
+                but_default: false,
             }));
         }
     }
@@ -152,7 +167,7 @@ pub(crate) fn families(gateway: &Gateway) -> impl Iterator<Item = Family> {
 
 /// Whether a gateway has made a rule, this one or another.
 pub(crate) fn is_ours(rule: &Rule) -> bool {
-    is_ours_by(rule.priority, rule.table)
+    DEVICES.contains(&rule.interface.as_str()) || is_ours_by(rule.priority, rule.table)
 }
 
 /// The same, by the priority and the table of the rule.
@@ -202,6 +217,10 @@ pub(crate) fn remove_rules() -> Result<usize, Error> {
     let netlink = Netlink::open()?;
     let ours: Vec<_> = netlink.rules().into_iter().filter(is_ours).collect();
     ours.iter().try_for_each(|rule| netlink.remove_rule(rule))?;
+    // Another program's table is left alone.
+    if ours.iter().any(|rule| rule.table == STATION_TABLE) {
+        netlink.remove_default_route(Family::V4, STATION_TABLE)?;
+    }
     Ok(ours.len())
 }
 
@@ -252,6 +271,7 @@ mod tests {
             interface: "lan0".to_owned(),
             protocol,
             table: TABLES[0],
+            but_default: false,
         };
         let wanted = [IpProtocol::Tcp, IpProtocol::Icmp].map(|protocol| rule(Some(protocol)));
         assert!(check(&wanted, &wanted).is_ok());

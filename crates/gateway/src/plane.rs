@@ -1,12 +1,12 @@
 //! The box of a gateway, by its mode.
 
 use crate::lost::Lost;
-use crate::mhp::Mailbox;
+use crate::mhp::{Agent, Mailbox};
 use crate::records::Records;
 use base::Time;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use live::inline::Side;
-use middlebox::{BaseStation, Gateway, MobileAgent, Splitter};
+use middlebox::{BaseStation, Gateway, Splitter};
 use relay::{Change, Handover, Relays};
 use scenario::Work;
 use std::net::IpAddr;
@@ -30,8 +30,8 @@ pub(crate) enum Kind {
     Pair(Gateway),
     /// Mode `station`.
     Station(Box<BaseStation<Mailbox>>),
-    /// Mode `mobile`: its connections are the host's own, and it relays none.
-    Mobile(Box<MobileAgent>, Relays),
+    /// Mode `mobile`.
+    Mobile(Box<Agent>),
 }
 
 impl Kind {
@@ -49,7 +49,7 @@ impl Kind {
             Kind::Spoof(splitter) => splitter.relays_mut(),
             Kind::Pair(gateway) => gateway.relays_mut(),
             Kind::Station(station) => station.relays_mut(),
-            Kind::Mobile(_, none) => none,
+            Kind::Mobile(agent) => &mut agent.relays,
         }
     }
 }
@@ -133,8 +133,8 @@ impl Plane {
     /// A mobile host is attached to a base station. Returns false of anything else.
     pub(crate) fn attach(&mut self, now: Time, station: IpAddr) -> bool {
         match &mut self.kind {
-            Kind::Mobile(agent, _) => {
-                agent.on_attached(now, station);
+            Kind::Mobile(agent) => {
+                agent.attach(now, station);
                 true
             }
             _ => false,
@@ -146,7 +146,7 @@ impl Plane {
             Kind::Spoof(splitter) => splitter,
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &**station,
-            Kind::Mobile(agent, _) => &**agent,
+            Kind::Mobile(agent) => &agent.agent,
         }
     }
 
@@ -155,7 +155,7 @@ impl Plane {
             Kind::Spoof(splitter) => splitter,
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &mut **station,
-            Kind::Mobile(agent, _) => &mut **agent,
+            Kind::Mobile(agent) => &mut agent.agent,
         }
     }
 }

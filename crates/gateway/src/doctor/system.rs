@@ -268,11 +268,13 @@ pub(super) fn own(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
         format!("{} rule sends {what} arrives by {}", command(rule.family), rule.interface)
     };
     for rule in wanted.iter().filter(|rule| !found.contains(rule)) {
-        let Rule { family, interface, protocol, table, .. } = rule;
+        let Rule { family, priority, interface, protocol, table, but_default } = rule;
         let message = format!("no {} to the gateway", about(rule));
         let (command, of) = (command(*family), condition(*protocol));
-        let mend =
-            format!("{command} rule add priority {PRIORITY} iif {interface}{of} table {table}");
+        let but_default = if *but_default { " suppress_prefixlength 0" } else { "" };
+        let mend = format!(
+            "{command} rule add priority {priority} iif {interface}{of} table {table}{but_default}"
+        );
         findings.push(Finding::error("rules", message, Some(mend)));
     }
     for rule in found.iter().filter(|rule| network::is_ours(rule) && !wanted.contains(rule)) {

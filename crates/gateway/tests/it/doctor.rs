@@ -165,6 +165,7 @@ fn rules_routes_devices_and_ports_of_somebody_else_are_found() {
             interface: "link0".to_owned(),
             protocol: None,
             table,
+            but_default: false,
         };
         let netlink = world.at(GATEWAY, || Netlink::open().unwrap());
         for other in [rule(50, 254), rule(100, 77)] {

@@ -3,12 +3,13 @@
 use super::Netlink;
 use crate::Error;
 use crate::error::Doing;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
+use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
@@ -54,11 +55,15 @@ pub struct Rule {
     pub protocol: Option<IpProtocol>,
     /// The table. If it has no route, the next rule decides.
     pub table: u32,
+    /// Without the default routes of the table (`suppress_prefixlength 0`).
+    pub but_default: bool,
 }
 
 impl Rule {
     /// The table of the node's own addresses (`RT_TABLE_LOCAL` of linux/rtnetlink.h).
     pub const LOCAL: u32 = 255;
+    /// The table of the node's routes (`RT_TABLE_MAIN`).
+    pub const MAIN: u32 = 254;
 
     fn message(&self) -> RuleMessage {
         let mut message = RuleMessage::default();
@@ -70,19 +75,27 @@ impl Rule {
             RuleAttribute::Table(self.table),
         ];
         message.attributes.extend(self.protocol.map(RuleAttribute::IpProtocol));
+        message.attributes.extend(self.but_default.then_some(RuleAttribute::SuppressPrefixLen(0)));
         message
     }
 
     /// `None` if a message is of another kind of rule.
     fn of(family: Family, message: &RuleMessage) -> Option<Rule> {
-        let mut rule =
-            Rule { family, priority: 0, interface: String::new(), protocol: None, table: 0 };
+        let mut rule = Rule {
+            family,
+            priority: 0,
+            interface: String::new(),
+            protocol: None,
+            table: 0,
+            but_default: false,
+        };
         for attribute in &message.attributes {
             match attribute {
                 RuleAttribute::Priority(priority) => rule.priority = *priority,
                 RuleAttribute::Iifname(interface) => rule.interface.clone_from(interface),
                 RuleAttribute::IpProtocol(protocol) => rule.protocol = Some(*protocol),
                 RuleAttribute::Table(table) => rule.table = *table,
+                RuleAttribute::SuppressPrefixLen(len) => rule.but_default = *len == 0,
                 RuleAttribute::Oifname(_)
                 | RuleAttribute::FwMark(_)
                 | RuleAttribute::Source(_)
@@ -237,15 +250,53 @@ impl Netlink {
         table: u32,
         source: Option<IpAddr>,
     ) -> Result<(), Error> {
-        let mut route = RouteMessage::default();
-        route.header.address_family = family.number();
-        route.header.protocol = RouteProtocol::Static;
-        route.header.scope = RouteScope::Universe;
-        route.header.kind = RouteType::Unicast;
-        route.attributes =
-            vec![RouteAttribute::Table(table), RouteAttribute::Oif(self.index(device)?)];
+        let mut route = default_route(family.number(), self.index(device)?, table);
         route.attributes.extend(source.map(|from| RouteAttribute::PrefSource(from.into())));
         let action = || format!("routing packets of table {table} by {device}");
         self.create(RouteNetlinkMessage::NewRoute(route), action)
     }
+
+    /// Routes all packets that a table decides about by a router behind a device, whatever routed them before.
+    ///
+    /// # Errors
+    /// If there is no such device, or the router is not directly behind it.
+    pub fn set_default_router(
+        &self,
+        router: IpAddr,
+        device: &str,
+        table: u32,
+    ) -> Result<(), Error> {
+        let mut route = default_route(super::family(router), self.index(device)?, table);
+        route.attributes.push(RouteAttribute::Gateway(router.into()));
+        let action = || format!("routing packets of table {table} by {router} behind {device}");
+        let message = RouteNetlinkMessage::NewRoute(route);
+        self.requests.change(message, NLM_F_CREATE | NLM_F_REPLACE).doing(action)
+    }
+
+    /// Removes the default route of a table, if it has one.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn remove_default_route(&self, family: Family, table: u32) -> Result<(), Error> {
+        let mut route = RouteMessage::default();
+        route.header.address_family = family.number();
+        route.attributes = vec![RouteAttribute::Table(table)];
+        match self.requests.change(RouteNetlinkMessage::DelRoute(route), 0) {
+            Err(error) if Errno::from_io_error(&error) != Some(Errno::SRCH) => {
+                Err(error).doing(|| format!("removing the default route of table {table}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// That of a table, by a device.
+fn default_route(family: AddressFamily, device: u32, table: u32) -> RouteMessage {
+    let mut route = RouteMessage::default();
+    route.header.address_family = family;
+    route.header.protocol = RouteProtocol::Static;
+    route.header.scope = RouteScope::Universe;
+    route.header.kind = RouteType::Unicast;
+    route.attributes = vec![RouteAttribute::Table(table), RouteAttribute::Oif(device)];
+    route
 }

@@ -3,7 +3,7 @@
 use crate::connections::{Connection, Connections};
 use crate::control::make_folder_of;
 use crate::handover::{Before, Part};
-use crate::hop_watch::HopWatch;
+use crate::hop_watch::{self, HopWatch};
 use crate::host_settings;
 use crate::journal::Journal;
 use crate::lost::Lost;
@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tcp::Config;
 use thiserror::Error;
 use tracing::info;
@@ -260,11 +261,12 @@ impl Daemon {
                     }
                 };
                 attach(&Netlink::open()?.attachment(&gateway.wan));
-                HopWatch::start(&gateway.wan, attach)?
+                // Each router is another base station.
+                HopWatch::start(&gateway.wan, Duration::ZERO, attach)?
             }
             _ => {
                 let tell = workers.hop_bell();
-                HopWatch::start(&gateway.wan, move |_| tell())?
+                HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| tell())?
             }
         };
         if let Some(paused_at) = paused_at {

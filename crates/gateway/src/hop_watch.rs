@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tracing::info;
 
-/// The kernel tells of carrier, addresses and routes one after the other.
-const SETTLING: Duration = Duration::from_millis(20);
+/// The kernel tells of carrier, addresses and routes one after the other: a hop is judged once so much time has passed.
+pub(crate) const SETTLING: Duration = Duration::from_millis(20);
 
 /// A thread that watches, until this is dropped.
 pub(crate) struct HopWatch {
@@ -22,8 +22,10 @@ pub(crate) struct HopWatch {
 impl HopWatch {
     /// Calls `tell` whenever packets can pass an interface of the calling thread's network namespace that could not
     /// before, or can pass by another way.
+    /// It looks when `settling` has passed after the kernel has told of anything.
     pub(crate) fn start(
         interface: &str,
+        settling: Duration,
         tell: impl Fn(&Attachment) + Send + 'static,
     ) -> Result<HopWatch, Error> {
         let interface = interface.to_owned();
@@ -34,7 +36,7 @@ impl HopWatch {
         let watch = move || {
             let mut before = netlink.attachment(&interface);
             while monitor.wait(stop.as_fd()) {
-                thread::sleep(SETTLING);
+                thread::sleep(settling);
                 let now = netlink.attachment(&interface);
                 if now.gains_over(&before) {
                     info!(interface, "the hop is there again, or leads elsewhere");

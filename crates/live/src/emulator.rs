@@ -22,7 +22,7 @@ mod sleep;
 mod worker;
 mod writer;
 
-pub use nodes::{Node, Surroundings};
+pub use nodes::{Bytes, Node, Surroundings};
 pub use report::{DirectionReport, Limits, Report, Verdict};
 
 use self::nodes::Nodes;
@@ -130,6 +130,17 @@ impl Emulator {
         for direction in &mut self.directions[2 * link..2 * link + 2] {
             direction.config.when_down.get_or_insert(unless);
         }
+    }
+
+    /// Lets boxes read the bytes of payloads that have arrived; and `own` write those of what they send and have not
+    /// received: it returns false of others.
+    pub fn share(
+        &mut self,
+        bytes: Bytes,
+        own: impl Fn(wire::Payload, &mut [u8]) -> bool + Send + 'static,
+    ) {
+        self.nodes.bytes = bytes;
+        self.nodes.own = Box::new(own);
     }
 
     /// Gives the node with this index its boxes. They run in the emulator's thread, which does nothing

@@ -351,6 +351,11 @@ impl Payloads {
         pieces
     }
 
+    /// Whether a payload is of bytes that were read here.
+    pub(crate) fn has(&self, payload: Payload) -> bool {
+        payload.stream == self.stream
+    }
+
     /// Whether half of the memory is in use: then it counts for more than the time that it takes to copy what is held of
     /// chunks.
     fn is_tight(&self) -> bool {

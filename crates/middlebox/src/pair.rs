@@ -157,7 +157,8 @@ impl Pair {
             keep_alive: tcp.keep_alive.or(Some(KeepAlive::default())),
             ..tcp.clone()
         };
-        let policy = Policy { capacity: Some(self.cache.0), teardown: self.teardown };
+        let (capacity, teardown) = (Some(self.cache.0), self.teardown);
+        let policy = Policy { capacity, teardown, ..Policy::default() };
         Split { configs: [config.clone(), config], policy }
     }
 }

@@ -153,7 +153,7 @@ impl Spoofer {
     /// The way in which connections are split by a TCP with these settings.
     fn split(&self, tcp: &Config) -> Split {
         let capacity = self.cache.map(|Bytes(bytes)| bytes);
-        split(tcp, Policy { capacity, teardown: self.teardown })
+        split(tcp, Policy { capacity, teardown: self.teardown, ..Policy::default() })
     }
 }
 

@@ -84,10 +84,12 @@ impl Settings for Station {
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let restarts = self.restarts.iter().map(|&Span(after)| Time::ZERO + after).collect();
         let random = (site.random)();
-        Box::new(BaseStation {
-            restarts,
-            ..BaseStation::new(self.clone(), site.own, site.tcp, site.contents.clone(), random)
-        })
+        let mut station =
+            BaseStation::new(self.clone(), site.own, site.tcp, site.contents.clone(), random);
+        if !site.has_streams {
+            station.relays.gather();
+        }
+        Box::new(BaseStation { restarts, ..station })
     }
 }
 
@@ -145,6 +147,9 @@ impl BaseStation {
 impl<E: Exchange> BaseStation<E> {
     /// The most packets that are held for a mobile host.
     const MOST_HELD: usize = 256;
+    /// What may wait to be sent of a connection however little is in flight, bytes: all that is held moves with the
+    /// mobile host.
+    const WAITING: u64 = 64 << 10;
 
     /// A base station with these addresses and settings of TCP, and with the exchange that `exchange` makes. `random` is
     /// for secrets.
@@ -321,8 +326,11 @@ impl<E: Exchange> BaseStation<E> {
 
     /// How the connection between a client and a server is split.
     fn split(&self, ends: [IpAddr; 2]) -> Split {
-        let policy =
-            Policy { capacity: Some(self.settings.cache.0), teardown: self.settings.semantics };
+        let policy = Policy {
+            capacity: Some(self.settings.cache.0),
+            waiting: Self::WAITING,
+            teardown: self.settings.semantics,
+        };
         let most = |end: IpAddr| {
             // Behind the headers of IP and TCP.
             let headers = if end.is_ipv6() { 60 } else { 40 };

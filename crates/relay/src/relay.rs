@@ -46,12 +46,14 @@ impl Setting for Teardown {
 }
 
 /// How a relay treats its connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// The most bytes that a half may hold that are written to it and not yet acknowledged; without a limit if
     /// `None`. Beyond them, the other half's receive window closes. At least 1. Of them, no more wait to be
-    /// sent than are in flight, but for a quarter of a mebibyte.
+    /// sent than are in flight, but for `waiting`.
     pub capacity: Option<u64>,
+    /// Bytes that may wait to be sent however few are in flight: enough for a start, and for what a timer is late.
+    pub waiting: u64,
     /// When the end of a stream is acknowledged.
     pub teardown: Teardown,
 }
@@ -59,8 +61,12 @@ pub struct Policy {
 /// Bytes that may be held in each direction however little memory there is, so that the connection goes on.
 const LEAST_HELD: u64 = 16 << 10;
 
-/// Bytes that may wait to be sent however few are in flight: enough for a start, and for what a timer is late.
-const LEAST_WAITING: u64 = 256 << 10;
+impl Default for Policy {
+    /// Without a limit; a quarter of a mebibyte may wait.
+    fn default() -> Policy {
+        Policy { capacity: None, waiting: 256 << 10, teardown: Teardown::default() }
+    }
+}
 
 impl Policy {
     /// The same for what `half` holds now, and where no more than `share` bytes may be added to that.
@@ -71,7 +77,7 @@ impl Policy {
         let held = half.unacknowledged();
         let tuned = self.capacity.map(|most| {
             let in_flight = held.saturating_sub(half.unsent());
-            most.min(in_flight.saturating_add(in_flight.max(LEAST_WAITING)))
+            most.min(in_flight.saturating_add(in_flight.max(self.waiting)))
         });
         let shared = share.map(|share| held.saturating_add(share).max(LEAST_HELD));
         let capacity = match (tuned, shared) {

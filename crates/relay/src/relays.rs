@@ -314,9 +314,26 @@ impl Relays {
     /// and what they have outstanding is sent again at once: one of them first, the others as it turns out what the
     /// hop can carry.
     pub fn reprobe_hop(&mut self, now: Time) {
+        self.reprobe(now, |entry, side| entry.behind_hop[side as usize]);
+    }
+
+    /// A host with one of these addresses is behind another hop, or is there again: the same for the connections with
+    /// it.
+    pub fn reprobe_to(&mut self, now: Time, host: [Option<IpAddr>; 2]) {
+        self.reprobe(now, |entry, side| {
+            let end = match side {
+                Side::Client => entry.client.local,
+                Side::Server => entry.client.remote,
+            };
+            host.contains(&Some(end))
+        });
+    }
+
+    fn reprobe(&mut self, now: Time, is_affected: impl Fn(&Entry, Side) -> bool) {
         let behind = self.splits.iter().flatten().flat_map(|entry| {
-            SIDES.into_iter().filter_map(|side| match entry.halves[side as usize] {
-                Some(HalfId::Tcp(id)) if entry.behind_hop[side as usize] => Some(id),
+            let sides = SIDES.into_iter().filter(|&side| is_affected(entry, side));
+            sides.filter_map(|side| match entry.halves[side as usize] {
+                Some(HalfId::Tcp(id)) => Some(id),
                 _ => None,
             })
         });

@@ -311,12 +311,14 @@ fn resolve(
     problems: &mut Vec<Problem>,
 ) -> Option<Gateway> {
     let own = match written.mode {
-        // Over the hop, SRP carries the connections; and a host that moves says so itself.
-        Mode::Pair | Mode::Station | Mode::Mobile => own,
+        // Over the hop, SRP carries the connections; or they are the host's own.
+        Mode::Pair | Mode::Mobile => own,
         // Its users' ends know nothing of the hop.
-        Mode::Spoof | Mode::Split => {
+        Mode::Spoof | Mode::Split | Mode::Station => {
             let mut reprobing = Rlci::default();
             reprobing.signal = false;
+            // A mobile host may move as often as it does: its messages are authentic.
+            reprobing.rate_limit = (written.mode == Mode::Station).then_some(false);
             own.or_congestion(Gateway::CONGESTION).or_mechanisms(vec![Mechanism::Rlci(reprobing)])
         }
     };

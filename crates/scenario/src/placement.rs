@@ -10,6 +10,7 @@ use host::{
     Listener, Middlebox, Opening, Place, Prefix, Role, Sink, Source, TfrcReceiver, TfrcSender,
     Transport,
 };
+use middlebox::Contents;
 use tcp::Events;
 use wire::{Payload, Tfrc};
 
@@ -32,6 +33,11 @@ pub trait Placement {
 
     /// All addresses of a node, whichever stack has them.
     fn addresses(&self, node: usize) -> Vec<IpAddr>;
+
+    /// The bytes of what boxes write themselves.
+    fn contents(&self) -> Contents {
+        Contents::default()
+    }
 
     /// Puts a box into a node, behind those that are there.
     fn add_box(&mut self, node: usize, middlebox: Box<dyn Middlebox + Send>);

@@ -27,7 +27,8 @@ impl Emulation {
     pub fn start(scenario: &Scenario, seed: u64, label: &str) -> Result<Emulation, Error> {
         run::check_rights()?;
         let mut network = Network::build(scenario, Some(label))?;
-        let (_, nodes, _) = hosts::make(scenario, seed);
+        let hosts::Made { nodes, bytes, .. } = hosts::make(scenario, seed);
+        let nodes = (nodes, bytes);
         let (copies, clock, nowhere) = (Copies::default(), Clock::start(), links::Hosts::default());
         let emulator = links::start(scenario, seed, clock, &mut network, nodes, &copies, nowhere)?;
         Ok(Emulation { scenario: scenario.clone(), emulator, network })

@@ -9,20 +9,29 @@ use crate::state::{RunState, address};
 use base::{Duration, Seed};
 use host::{Boxes, Host, Middlebox, Settings};
 use lab::{Accounts, Pairing};
-use live::emulator::Node;
+use live::emulator::{Bytes, Node};
 use live::stack::Stack;
 use live::{Clock, Copies};
+use middlebox::Contents;
 use scenario::{End, Endpoint, Flow, IpVersion, Report, Scenario, install, install_boxes};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tcp::mechanism::Mechanism;
 
-/// By the index of the node: our hosts with the applications of the scenario's flows, and what nodes
-/// do besides what their kernels do; and the ends of flows on the kernel's stack.
-pub(crate) fn make(
-    scenario: &Scenario,
-    seed: u64,
-) -> (Vec<Option<Host<End>>>, Vec<Node>, KernelEnds) {
+/// What our code does in a network.
+pub(crate) struct Made {
+    /// By the index of the node, our hosts with the applications of the scenario's flows.
+    pub(crate) hosts: Vec<Option<Host<End>>>,
+    /// What nodes do besides what their kernels do.
+    pub(crate) nodes: Vec<Node>,
+    /// The bytes of what has arrived at their boxes, and of what these write themselves.
+    pub(crate) bytes: (Bytes, Contents),
+    /// The ends of flows on the kernel's stack.
+    pub(crate) kernel: KernelEnds,
+}
+
+/// Makes what our code does in a scenario.
+pub(crate) fn make(scenario: &Scenario, seed: u64) -> Made {
     let host = |node: usize| {
         let [v4, v6] = VERSIONS.map(|ip| addresses::of(node, scenario::Stack::Lasthop, ip));
         let mut host = Host::new(v4, Seed(seed).stream(&format!("host.{node}")));
@@ -40,11 +49,16 @@ pub(crate) fn make(
     let hosts = nodes.map(|node| has_host(scenario, node).then(|| host(node))).collect();
     let node = |node| Node { addresses: addresses::all(node).collect(), boxes: Boxes::default() };
     let nodes = (0..scenario.nodes.len()).map(node).collect();
-    let mut places = Places { scenario, hosts, nodes, kernel: KernelEnds::default() };
+    let arrived = Bytes::default();
+    let read = arrived.clone();
+    let contents = Contents::beside(move |payload, out| read.read(payload, out));
+    let kernel = KernelEnds::default();
+    let mut places = Places { scenario, hosts, nodes, contents: contents.clone(), kernel };
     install(scenario, seed, &mut places);
     // What is coded or hidden goes beside the packets here, too.
     let _ = install_boxes(scenario, seed, &mut places);
-    (places.hosts, places.nodes, places.kernel)
+    let Places { hosts, nodes, kernel, .. } = places;
+    Made { hosts, nodes, bytes: (arrived, contents), kernel }
 }
 
 /// The nodes of the testbed.
@@ -52,6 +66,7 @@ struct Places<'a> {
     scenario: &'a Scenario,
     hosts: Vec<Option<Host<End>>>,
     nodes: Vec<Node>,
+    contents: Contents,
     kernel: KernelEnds,
 }
 
@@ -82,6 +97,10 @@ impl scenario::Placement for Places<'_> {
 
     fn addresses(&self, node: usize) -> Vec<IpAddr> {
         addresses::all(node).collect()
+    }
+
+    fn contents(&self) -> Contents {
+        self.contents.clone()
     }
 
     fn add_box(&mut self, node: usize, middlebox: Box<dyn Middlebox + Send>) {

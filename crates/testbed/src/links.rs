@@ -8,10 +8,11 @@ use host::HostIndication;
 use lab::{BoxCount, BoxDrops, Totals};
 use link::Names;
 use live::emulator::{
-    Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
+    Bytes, Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
 };
 use live::stack::Indications;
 use live::{Clock, Copies};
+use middlebox::Contents;
 use scenario::{Corrupted, Scenario};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +23,7 @@ pub(crate) fn start(
     seed: u64,
     clock: Clock,
     network: &mut Network,
-    nodes: Vec<Node>,
+    (nodes, (arrived, contents)): (Vec<Node>, (Bytes, Contents)),
     copies: &Copies,
     hosts: Hosts,
 ) -> Result<Running, Error> {
@@ -54,6 +55,9 @@ pub(crate) fn start(
         }
     }
     nodes.into_iter().enumerate().for_each(|(index, node)| emulator.set_node(index, node));
+    emulator.share(arrived, move |payload, out| {
+        contents.lend(payload, |bytes| out.copy_from_slice(bytes))
+    });
     emulator.copies(copies.clone());
     emulator.surround(Box::new(Reach(hosts)));
     emulator.limit(Limits { lateness: scenario.testbed.late, share: scenario.testbed.void_above });

@@ -83,7 +83,8 @@ pub(crate) fn run_beside(
 ) -> Result<Outcome, Error> {
     check_rights()?;
     let mut network = Network::build(scenario, label)?;
-    let (hosts, nodes, kernel) = hosts::make(scenario, seed);
+    let hosts::Made { hosts, nodes, bytes, kernel } = hosts::make(scenario, seed);
+    let nodes = (nodes, bytes);
     let waiting = kernel.prepare(scenario, &network)?;
     let clock = Clock::start();
     let copies = Copies::default();

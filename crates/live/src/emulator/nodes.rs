@@ -8,6 +8,7 @@ use core::net::IpAddr;
 use host::{Boxes, DropReason, HostIndication, LinkEvent, Outbox, Port, Verdict};
 use link::{Move, Movement};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tcp::Connectivity;
 use wire::{Body, EspKeys, Packet, Payload};
 
@@ -35,11 +36,32 @@ impl Surroundings for Nowhere {
     fn indicate(&mut self, _: usize, _: HostIndication) {}
 }
 
+/// The bytes of packets that boxes have seen, which boxes may read.
+#[derive(Clone, Default)]
+pub struct Bytes(Arc<Mutex<Payloads>>);
+
+impl Bytes {
+    /// Appends the bytes of a payload to `out`; returns false if they are not there.
+    #[must_use]
+    pub fn read(&self, payload: Payload, out: &mut Vec<u8>) -> bool {
+        let payloads = self.payloads();
+        payloads.has(payload) && payloads.lend(payload, &mut |piece| out.extend_from_slice(piece))
+    }
+
+    fn payloads(&self) -> MutexGuard<'_, Payloads> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the bytes of a payload that a box has sent; returns false if they are not its own.
+pub(super) type Own = dyn Fn(Payload, &mut [u8]) -> bool + Send;
+
 /// The nodes, and the bytes of packets that boxes have seen.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     pub(super) surroundings: Box<dyn Surroundings>,
-    payloads: Payloads,
+    pub(super) bytes: Bytes,
+    pub(super) own: Box<Own>,
     /// Those of all security associations.
     keys: EspKeys,
     /// A packet that is being decrypted.
@@ -65,7 +87,8 @@ impl Nodes {
         Nodes {
             nodes: Vec::new(),
             surroundings: Box::new(Nowhere),
-            payloads: Payloads::default(),
+            bytes: Bytes::default(),
+            own: Box::new(|_, _| false),
             keys: EspKeys::of_lab(),
             decrypted: Vec::new(),
             copies: Copies::default(),
@@ -266,14 +289,17 @@ impl Nodes {
     ) -> bool {
         let mut bytes = vec![0; packet.payload.len as usize];
         let mut left = &mut bytes[..];
+        let kept = self.bytes.payloads();
         for payload in payloads {
             let (part, later) = left.split_at_mut(left.len().min(payload.len as usize));
             left = later;
-            if part.len() != payload.len as usize || !self.payloads.fetch(payload, part) {
+            let is_whole = part.len() == payload.len as usize;
+            if !is_whole || !((self.own)(payload, part) || kept.fetch(payload, part)) {
                 self.without_bytes += 1;
                 return false;
             }
         }
+        drop(kept);
         out.clear();
         self.keys.emit(packet, &bytes, out).is_ok()
     }
@@ -281,9 +307,10 @@ impl Nodes {
     /// Frees bytes that no box holds, if there are many. To be called when no packet is between boxes
     /// and links.
     pub(super) fn free_payloads(&mut self) {
-        if self.payloads.has_many() {
+        let mut payloads = self.bytes.payloads();
+        if payloads.has_many() {
             let nodes = &self.nodes;
-            self.payloads.free_all_but(|held| {
+            payloads.free_all_but(|held| {
                 nodes.iter().for_each(|node| node.boxes.held_payloads(held));
             });
         }
@@ -314,7 +341,7 @@ impl Nodes {
     /// Adds what the bytes of a packet do not say: where its payload is kept, and which copy it is.
     /// Returns false if there is no memory for its payload.
     fn complete(&mut self, packet: &mut Packet, payload: &[u8]) -> bool {
-        let Some(kept) = self.payloads.keep(payload) else {
+        let Some(kept) = self.bytes.payloads().keep(payload) else {
             self.without_bytes += 1;
             return false;
         };

@@ -248,8 +248,10 @@ impl Exchange for Transfers {
     }
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
-        for (_, connection, _) in self.host.connections() {
+        for (_, connection, transfer) in self.host.connections() {
             connection.held_payloads().for_each(&mut *held);
+            // The next station has taken the bytes, but not adopted the snapshots yet.
+            transfer.message.iter().copied().for_each(&mut *held);
         }
     }
 

@@ -31,7 +31,8 @@ impl Hop {
             keep_alive: tcp.keep_alive.or(Some(KeepAlive::default())),
             ..tcp.clone()
         };
-        let policy = Policy { capacity: Some(settings.cache.0), teardown: settings.semantics };
+        let (capacity, teardown) = (Some(settings.cache.0), settings.semantics);
+        let policy = Policy { capacity, teardown, ..Policy::default() };
         let split = Split { configs: [config.clone(), config], policy };
         Hop { own, relays, split, handoff: settings.handoff }
     }

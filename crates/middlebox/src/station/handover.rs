@@ -70,6 +70,8 @@ impl<E: Exchange> BaseStation<E> {
                 let message = MobilityMessage::Resume { outcome, incarnation };
                 let message = Mobility::new(attachment, message);
                 self.outgoing.push(self.message_to(mobile, message));
+                // What was in flight to it is lost, and its connections know nothing of this hop.
+                self.relays.reprobe_to(now, self.registry.addresses(mobile));
             }
             Action::Fetch { request, from } => {
                 if !self.exchange.ask(now, &request, from) {

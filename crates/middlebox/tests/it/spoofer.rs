@@ -534,7 +534,11 @@ fn plans(fails: bool) -> impl Strategy<Value = [Plan; 2]> {
 fn policy() -> impl Strategy<Value = Policy> {
     let capacity = prop_oneof![Just(None), (2000..100_000_u64).prop_map(Some)];
     let teardown = prop_oneof![Just(Teardown::Spoofed), Just(Teardown::EndToEnd)];
-    (capacity, teardown).prop_map(|(capacity, teardown)| Policy { capacity, teardown })
+    (capacity, teardown).prop_map(|(capacity, teardown)| Policy {
+        capacity,
+        teardown,
+        ..Policy::default()
+    })
 }
 
 fn hop() -> impl Strategy<Value = Option<(Vec<Place>, HopRate)>> {

@@ -62,7 +62,7 @@ pub enum AdoptError {
 
 impl RelaySnapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// The connection as its client names it.
     #[must_use]

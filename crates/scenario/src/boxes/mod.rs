@@ -45,7 +45,7 @@ pub fn install_boxes(scenario: &Scenario, seed: u64, placement: &mut impl Placem
         seed,
         tunnels: &inside,
         readable: &readable,
-        contents: Contents::default(),
+        contents: placement.contents(),
         flows,
     };
     alone.install_in_every_node(reports::notifying(scenario), placement);

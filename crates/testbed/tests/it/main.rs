@@ -7,6 +7,7 @@ mod boxes;
 mod common;
 mod ends;
 mod links;
+mod mhp;
 mod mobility;
 mod path_mtu;
 mod runs;

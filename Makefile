@@ -66,7 +66,7 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 field: setup-gateway ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
 	@$(BIN)/python bench/field.py
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos field-outage field-attack field-policies
+.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos field-outage field-roaming field-attack field-policies
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
@@ -93,6 +93,9 @@ field-chaos: setup-gateway ## 10,000 connections through lasthopd while all goes
 
 field-outage: setup-gateway ## How soon data comes again after an outage of the hop, through lasthopd and others; a quarter of an hour
 	$(BIN)/python bench/field_outage.py
+
+field-roaming: setup-gateway ## A download through ten handoffs between base stations, by lasthopd, TCP and MPTCP; half an hour
+	$(BIN)/python bench/field_roaming.py
 
 field-attack: setup-gateway ## Downloads through lasthopd while it is flooded; half an hour (ATTACK="--cases SYNs spoof")
 	$(BIN)/python bench/field_attack.py $(ATTACK)

@@ -98,6 +98,28 @@ def outage(result: Result) -> str:
     return "\n".join([*lines, "", about])
 
 
+def roaming(result: Result) -> str:
+    """The silences of handoffs, and the goodput: two columns for each condition."""
+    rows = result["rows"]
+    conditions = list(dict.fromkeys((row["loss"], row["pause_s"]) for row in rows))
+    heads = [f"{100 * loss:g} % loss, {pause:g} s" for loss, pause in conditions]
+    lines = ["| | " + " | ".join(f"{head}: silence, s | Mb/s" for head in heads) + " |"]
+    lines.append("| --- |" + " ---: |" * 2 * len(heads))
+    for what in dict.fromkeys(row["what"] for row in rows):
+        cells = []
+        for row in rows:
+            if row["what"] == what:
+                cells += [shown(row["silence_s"], 2), shown(row["goodput_mbps"], 1)]
+                if row["ended"]:
+                    cells[-1] += f", ended in {row['ended']}"
+        lines.append(f"| {what} | " + " | ".join(cells) + " |")
+    most, void, wrong = (sum(row[name] for row in rows) for name in ("handoffs", "void", "wrong"))
+    about = f"*Medians of the handoffs of {result['repeats']} downloads, in brackets the least and "
+    about += f"the largest. {most} handoffs; the machine was too busy in {void} downloads; wrong "
+    about += f"bytes in {wrong}. {versions(result)}*"
+    return "\n".join([*lines, "", about])
+
+
 def goodputs(rows: Sequence[Result]) -> list[str]:
     """Goodput, and what the lab predicts of it."""
     own = [row for row in rows if row["predicted_mbps"] is not None]

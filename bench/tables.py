@@ -15,6 +15,7 @@ import agreement_tables
 import field_tables
 import ishac_calibration
 import obanaik_calibration
+import on_testbed
 import yavatkar_calibration
 from fidelity import summarised
 from record import RESULTS
@@ -467,6 +468,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "field-long": ("field-long.json", field_tables.long),
     "field-machine": ("field-machine.json", field_tables.machine),
     "field-outage": ("field-outage.json", field_tables.outage),
+    "field-roaming": ("field-roaming.json", field_tables.roaming),
     "field-chaos": ("field-chaos.json", field_tables.chaos),
     "field-attack": ("field-attack.json", field_tables.attack),
     "field-policies": ("field-policies.json", field_tables.policies),
@@ -488,6 +490,10 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     **{
         f"yavatkar1994-{what}": ("yavatkar1994-calibration.json", table)
         for what, table in yavatkar_calibration.TABLES.items()
+    },
+    **{
+        f"{publication}-testbed": (f"{publication}-testbed.json", table)
+        for publication, table in on_testbed.TABLES.items()
     },
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Station(Box<BaseStation<Mailbox>>),
     /// Mode `mobile`: its connections are the host's own, and it relays none.
     Mobile(Box<MobileAgent>, Relays),
+    /// Mode `spep` in user space: the lab's box, which relays none, either.
+    Spep(Box<dyn Middlebox + Send>, Relays),
 }
 
 impl Kind {
@@ -49,7 +51,7 @@ impl Kind {
             Kind::Spoof(splitter) => splitter.relays_mut(),
             Kind::Pair(gateway) => gateway.relays_mut(),
             Kind::Station(station) => station.relays_mut(),
-            Kind::Mobile(_, none) => none,
+            Kind::Mobile(_, none) | Kind::Spep(_, none) => none,
         }
     }
 }
@@ -95,7 +97,7 @@ impl Plane {
             (Kind::Spoof(splitter), Work::Spoof(spoofer)) => splitter.set(spoofer, tcp),
             (Kind::Pair(gateway), Work::Pair(pair, _)) => gateway.set(pair, tcp),
             // Its mode stays.
-            (Kind::Spoof(_) | Kind::Pair(_) | Kind::Station(_) | Kind::Mobile(..), _) => {}
+            _ => {}
         }
     }
 
@@ -147,6 +149,7 @@ impl Plane {
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &**station,
             Kind::Mobile(agent, _) => &**agent,
+            Kind::Spep(station, _) => &**station,
         }
     }
 
@@ -156,6 +159,7 @@ impl Plane {
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &mut **station,
             Kind::Mobile(agent, _) => &mut **agent,
+            Kind::Spep(station, _) => &mut **station,
         }
     }
 }
@@ -181,6 +185,10 @@ impl Middlebox for Plane {
             return Verdict::Consume;
         }
         verdict
+    }
+
+    fn queued(&mut self, now: Time, to: Port, packet: &mut Packet, cx: &mut Context<'_>) {
+        self.get_mut().queued(now, to, packet, cx);
     }
 
     fn next_wake(&self) -> Time {

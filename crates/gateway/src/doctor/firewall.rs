@@ -2,14 +2,14 @@
 //! are to accept them both times.
 
 use super::rules::{
-    TCP, is_by_state, is_by_state_of_new, is_forward, is_of, is_strict, may_accept, may_be_of,
+    ESP, TCP, is_by_state, is_by_state_of_new, is_forward, is_of, is_strict, may_accept, may_be_of,
     may_concern,
 };
 use super::tracking::tracking;
 use super::{Finding, iptables};
 use crate::network::DEVICES;
 use live::netlink::Family;
-use scenario::Gateway;
+use scenario::{Gateway, Mode};
 use serde_json::Value;
 use std::process::Command;
 
@@ -71,7 +71,9 @@ fn of_nft(mut printed: Value) -> RuleSet {
 
 /// What rules mean for a gateway.
 fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
-    let mut findings = vec![tracking(gateway, sets)];
+    // Packets of IPv6 to be marked are the same both times that they are forwarded.
+    let is_marking = gateway.mode() == Mode::Spep;
+    let mut findings: Vec<_> = (!is_marking).then(|| tracking(gateway, sets)).into_iter().collect();
     for set in sets {
         let strict = set.chains.iter().filter(|chain| is_forward(chain) && is_strict(set, chain));
         findings.extend(strict.filter_map(|chain| forwarding(gateway, set, chain)));
@@ -82,11 +84,15 @@ fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
 /// A chain that drops what no rule accepts has to accept what goes to the gateway and comes from it.
 fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding> {
     let [lan, wan] = DEVICES;
+    let (protocol, is_one_way) = match gateway.mode() {
+        Mode::Spep => (ESP, true),
+        _ => (TCP, false),
+    };
     let rules: Vec<_> = set.rules.iter().filter(|rule| is_of(rule, chain)).collect();
     let accepts = |from: &str, to: &str, is_answer: bool| {
         rules.iter().any(|rule| {
             may_accept(rule)
-                && may_be_of(rule, TCP)
+                && may_be_of(rule, protocol)
                 && may_concern(rule, "iifname", from)
                 && may_concern(rule, "oifname", to)
                 && (is_answer || !is_by_state(rule) || is_by_state_of_new(rule))
@@ -100,7 +106,8 @@ fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding
     let mut missing = Vec::new();
     let mut mends = Vec::new();
     let mut need = |from: &str, to: &str, is_answer: bool| {
-        if accepts(from, to, is_answer) {
+        let is_of_answers = from == gateway.wan || from == lan;
+        if (is_one_way && is_of_answers) || accepts(from, to, is_answer) {
             return;
         }
         missing.push(format!("{from} to {to}"));

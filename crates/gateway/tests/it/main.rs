@@ -23,6 +23,8 @@ mod path_mtu;
 mod process;
 mod reload;
 mod roaming;
+#[cfg(feature = "marker")]
+mod spep;
 mod split;
 mod spoof;
 mod top;

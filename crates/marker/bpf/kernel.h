@@ -30,6 +30,34 @@ struct __sk_buff {
     u32 data_end;
 };
 
+/* Of others, offsets are those of the running kernel (CO-RE): only names and types matter here. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+    u32 inum;
+};
+
+struct net {
+    struct ns_common ns;
+};
+
+struct of_net {
+    struct net *net;
+};
+
+struct net_device {
+    int ifindex;
+    struct of_net nd_net;
+};
+
+struct sk_buff {
+    struct net_device *dev;
+    u16 network_header;
+    u8 *head;
+};
+
+#pragma clang attribute pop
+
 enum { TCX_NEXT = -1 };
 enum { ETH_P_IPV6 = 0x86dd };
 enum { BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9 };
@@ -40,6 +68,7 @@ static long (*const map_update)(void *map, const void *key, const void *value, u
 static long (*const skb_store_bytes)(struct __sk_buff *skb, u32 offset, const void *from, u32 len, u64 flags) =
     (void *)9;
 static long (*const skb_pull_data)(struct __sk_buff *skb, u32 len) = (void *)39;
+static long (*const probe_read_kernel)(void *to, u32 len, const void *from) = (void *)113;
 /* With the resolution of the kernel's timer, 1 to 10 ms: it costs less than a read of the clock. */
 static u64 (*const ktime_get_coarse_ns)(void) = (void *)160;
 
@@ -51,5 +80,5 @@ static u64 (*const ktime_get_coarse_ns)(void) = (void *)160;
 #define BE32(x) (x)
 #endif
 
-/* The helpers that are used are for programs under any licence. */
+/* As the kernel requires of programs that read its memory. */
 char terms[] SEC("license") = "Dual MIT/GPL";

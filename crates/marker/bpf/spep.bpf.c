@@ -1,13 +1,16 @@
 /* SPEP, the base station (obanaik2003 §4.2): as crates/middlebox/src/spep.rs, without `merge` and `claims`.
  *
- * It runs for each packet that leaves by the interface of the wireless hop, before the interface's queue.
+ * `mark` runs for each packet that leaves by the interface of the wireless hop, before the interface's queue. What the
+ * queue refuses has not been sent over the hop: then `dropped` runs, and takes the packet back.
  */
 #include "kernel.h"
 
 /* Written by the loader. */
 struct settings {
     u64 idle; /* a flow that has been idle for longer is forgotten, nanoseconds */
-    u64 link_header; /* bytes in front of the IP header */
+    u32 link_header; /* bytes in front of the IP header */
+    u32 interface; /* that of the hop, by which packets leave */
+    u64 namespace; /* the inode of its network namespace: others have an interface with this index, too */
 };
 
 const volatile struct settings settings = {};
@@ -31,6 +34,7 @@ struct flow {
     u32 used;
     u64 seen;
     struct run runs[BLOCKS]; /* in the order of their arrival, the latest last */
+    struct run forgotten; /* what the latest packet has pushed out; of zeros if nothing */
 };
 
 struct {
@@ -40,33 +44,46 @@ struct {
     struct flow *value;
 } flows SEC(".maps");
 
-struct counts {
-    u64 marked, new_flows, expired_flows, contended;
+/* A packet that was marked, and where its ESP header is, bytes behind the start of the IP header. */
+struct packet {
+    struct key key;
+    u32 sequence; /* in network byte order */
+    u32 esp; /* 0 if there is none */
+};
+
+/* What a CPU has done. */
+struct done {
+    u64 marked, new_flows, expired_flows, contended, dropped;
+    struct packet latest;
 };
 
 struct {
     int (*type)[BPF_MAP_TYPE_PERCPU_ARRAY];
     int (*max_entries)[1];
     u32 *key;
-    struct counts *value;
-} counts SEC(".maps");
+    struct done *value;
+} done SEC(".maps");
 
 /* IPv6 and its extension headers (RFC 8200). */
 enum { IPV6 = 40, HOP_BY_HOP = 0, ROUTING = 43, ESP = 50, DESTINATION_OPTIONS = 60 };
 enum { ESP_HEADER = 16 };
+/* The flow label in the first word. */
+#define LABEL BE32(0xfffff)
 /* The longest chain of extension headers that the lab's box reads, bytes, and the most headers in one with the option. */
 enum { LONGEST_CHAIN = 56, MOST_HEADERS = 1 + (LONGEST_CHAIN - 32) / 8 };
 
 /* Notes a packet of a flow. */
 INLINE void note(struct flow *flow, u32 sequence)
 {
-    struct run *runs = flow->runs;
+    struct run *runs = flow->runs, none = {};
     u32 used = flow->used;
+    flow->forgotten = none;
     if (used >= BLOCKS) {
         if (runs[2].last + 1 == sequence) {
             runs[2].last = sequence;
             return;
         }
+        flow->forgotten = runs[0];
         runs[0] = runs[1];
         runs[1] = runs[2];
         used = BLOCKS - 1;
@@ -77,6 +94,29 @@ INLINE void note(struct flow *flow, u32 sequence)
     runs[used].first = sequence;
     runs[used].last = sequence;
     flow->used = used + 1;
+}
+
+/* Takes back the latest packet of a flow, as if it had not been noted. False if it is another one. */
+INLINE int take_back(struct flow *flow, u32 sequence)
+{
+    struct run *runs = flow->runs, none = {};
+    u32 at = flow->used - 1;
+    if (at >= BLOCKS || runs[at].last != sequence)
+        return 0;
+    if (runs[at].first != sequence) {
+        runs[at].last = sequence - 1;
+        return 1;
+    }
+    runs[at] = none;
+    flow->used = at;
+    if (flow->forgotten.first | flow->forgotten.last) {
+        runs[2] = runs[1];
+        runs[1] = runs[0];
+        runs[0] = flow->forgotten;
+        flow->forgotten = none;
+        flow->used = BLOCKS;
+    }
+    return 1;
 }
 
 /* A spin lock: the kernel allows none of its own in a table that evicts. Who holds it is neither preempted nor
@@ -96,40 +136,37 @@ INLINE void unlock(struct flow *flow)
 }
 
 /* Writes the data of the option behind a packet with this number. False if they are not known. */
-INLINE int blocks(const struct key *key, u32 sequence, u32 data[2 * BLOCKS])
+INLINE int blocks(struct done *done, u32 data[2 * BLOCKS])
 {
-    u32 zero = 0;
-    struct counts *count = map_lookup(&counts, &zero);
-    if (!count)
-        return 0;
+    struct key *key = &done->latest.key;
     u64 now = ktime_get_coarse_ns();
     struct flow *flow = map_lookup(&flows, key);
     if (!flow) {
         struct flow none = { .seen = now };
         /* Another CPU may be the first. */
-        count->new_flows += map_update(&flows, key, &none, BPF_NOEXIST) == 0;
+        done->new_flows += map_update(&flows, key, &none, BPF_NOEXIST) == 0;
         flow = map_lookup(&flows, key);
         if (!flow)
             return 0;
     }
     if (!lock(flow)) {
-        count->contended++;
+        done->contended++;
         return 0;
     }
     /* Another CPU may have looked at the clock later. */
     if (now > flow->seen && now - flow->seen > settings.idle) {
         __builtin_memset(flow->runs, 0, sizeof(flow->runs));
         flow->used = 0;
-        count->expired_flows++;
+        done->expired_flows++;
     }
     flow->seen = now;
-    note(flow, sequence);
+    note(flow, BE32(done->latest.sequence));
     for (int i = 0; i < BLOCKS; i++) {
         data[2 * i] = BE32(flow->runs[i].first);
         data[2 * i + 1] = BE32(flow->runs[i].last);
     }
     unlock(flow);
-    count->marked++;
+    done->marked++;
     return 1;
 }
 
@@ -179,12 +216,53 @@ int mark(struct __sk_buff *skb)
     u8 *esp = ip + IPV6 + at;
     if (!has_option || kind != ESP || at + ESP_HEADER > payload || at > LONGEST_CHAIN || esp + ESP_HEADER > end)
         return TCX_NEXT;
-    struct key key;
-    __builtin_memcpy(&key, ip + 8, 2 * sizeof(key.source));
-    key.label = *(u32 *)ip & BE32(0xfffff);
-    u32 data[2 * BLOCKS];
-    if (blocks(&key, BE32(*(u32 *)(esp + 4)), data))
+    u32 zero = 0, data[2 * BLOCKS];
+    struct done *here = map_lookup(&done, &zero);
+    if (!here)
+        return TCX_NEXT;
+    struct packet *packet = &here->latest;
+    __builtin_memcpy(&packet->key, ip + 8, 2 * sizeof(packet->key.source));
+    packet->key.label = *(u32 *)ip & LABEL;
+    packet->sequence = *(u32 *)(esp + 4);
+    packet->esp = 0;
+    if (blocks(here, data)) {
+        packet->esp = IPV6 + at;
         /* No checksum covers it. */
         skb_store_bytes(skb, start + IPV6 + option, data, sizeof(data), 0);
+    }
     return TCX_NEXT;
+}
+
+/* The kernel has dropped a packet. Of a queue that refuses what arrives, it is the one that was marked just now on this
+ * CPU; others, which have waited in a queue, are not taken back: those behind them say already that they were sent. */
+SEC("tp_btf/kfree_skb")
+int dropped(u64 *arguments)
+{
+    struct sk_buff *skb = (void *)arguments[0];
+    struct net_device *device = skb->dev;
+    if (!device || device->ifindex != settings.interface || device->nd_net.net->ns.inum != settings.namespace)
+        return 0;
+    u32 zero = 0, word, sequence;
+    struct done *here = map_lookup(&done, &zero);
+    if (!here || !here->latest.esp)
+        return 0;
+    struct packet *packet = &here->latest;
+    const u8 *ip = skb->head + skb->network_header;
+    struct key key;
+    if (probe_read_kernel(&key, 2 * sizeof(key.source), ip + 8) || probe_read_kernel(&word, sizeof(word), ip) ||
+        probe_read_kernel(&sequence, sizeof(sequence), ip + packet->esp + 4))
+        return 0;
+    key.label = word & LABEL;
+    int is_it = sequence == packet->sequence && key.label == packet->key.label;
+    for (int i = 0; i < 4; i++)
+        is_it = is_it && key.source[i] == packet->key.source[i] && key.destination[i] == packet->key.destination[i];
+    if (!is_it)
+        return 0;
+    packet->esp = 0;
+    struct flow *flow = map_lookup(&flows, &key);
+    if (flow && lock(flow)) {
+        here->dropped += take_back(flow, BE32(sequence));
+        unlock(flow);
+    }
+    return 0;
 }

@@ -1,5 +1,7 @@
 //! The program at an interface of Ethernet, with packets of the kernel.
 
+use crate::frames::ETHERNET;
+use crate::lab::Lab;
 use crate::permitted;
 use base::Duration;
 use live::{Namespace, Netlink};
@@ -8,8 +10,6 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io::Read as _;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::process::Command;
-
-const SETTINGS: Settings = Settings { flows: 16, idle: Duration::from_secs(60), link_header: 14 };
 
 /// Destination options (RFC 8200 §4.6), as the next header of an IPv6 header.
 const OPTIONS: i32 = 60;
@@ -21,7 +21,7 @@ struct Cable {
     station: Namespace,
     sender: Socket,
     receiver: Socket,
-    interface: u32,
+    settings: Settings,
     to: SocketAddr,
 }
 
@@ -29,12 +29,8 @@ impl Cable {
     fn new(label: &str) -> Cable {
         let [station, mobile] = ["station", "mobile"]
             .map(|node| Namespace::create(&format!("{label}-{node}")).unwrap());
-        let arguments = format!(
-            "-n {} link add hop0 type veth peer name hop1 netns {}",
-            station.name(),
-            mobile.name()
-        );
-        assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success());
+        let peer = mobile.name().to_owned();
+        ip(&station, &format!("link add hop0 type veth peer name hop1 netns {peer}"));
         let [own, to] = [1, 2].map(|n| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n));
         let set_up = |device: &str, address: Ipv6Addr| {
             // Its addresses can be used at once.
@@ -42,7 +38,7 @@ impl Cable {
             let netlink = Netlink::open().unwrap();
             netlink.set_up(device).unwrap();
             netlink.add_address(device, address.into(), 64).unwrap();
-            netlink.index(device).unwrap()
+            netlink
         };
         let protocol = Protocol::from(i32::from(ETH_P_ALL));
         let receiver = mobile.run(|| {
@@ -50,38 +46,74 @@ impl Cable {
             Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol)).unwrap()
         });
         let receiver = receiver.unwrap();
-        receiver.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
-        let (interface, sender) = station
+        receiver.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        let (interface, link_header, sender) = station
             .run(|| {
-                let interface = set_up("hop0", own);
-                let raw = Protocol::from(OPTIONS);
-                (interface, Socket::new(Domain::IPV6, Type::RAW, Some(raw)).unwrap())
+                let netlink = set_up("hop0", own);
+                let sender = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::from(OPTIONS)));
+                let (index, header) = (netlink.index("hop0"), netlink.link_header("hop0"));
+                (index.unwrap(), header.unwrap(), sender.unwrap())
             })
             .unwrap();
-        // Its namespace is there as long as its socket.
+        let settings =
+            Settings { flows: 16, idle: Duration::from_secs(60), interface, link_header };
+        // The namespace of the mobile host is there as long as its socket.
         drop(mobile);
-        Cable { station, sender, receiver, interface, to: SocketAddr::new(to.into(), 0) }
+        Cable { station, sender, receiver, settings, to: SocketAddr::new(to.into(), 0) }
     }
 
-    /// The first block of a packet with this number as it arrives.
-    fn passes(&self, sequence: u32) -> [u32; 2] {
+    fn load(&self) -> Marker {
+        self.station.run(|| Marker::load(&self.settings)).unwrap().unwrap()
+    }
+
+    fn attach(&self, marker: &mut Marker) {
+        self.station.run(|| marker.attach()).unwrap().unwrap();
+    }
+
+    /// Sends a packet with this number. The queue may refuse it.
+    fn send(&self, sequence: u32) {
         let mut packet = vec![50, 3, 0x3e, 24];
         packet.extend([0; 24]);
         packet.extend([1, 2, 0, 0, 0, 0, 0, 1]);
         packet.extend(sequence.to_be_bytes());
-        packet.extend([0; 40]);
-        self.sender.send_to(&packet, &self.to.into()).unwrap();
-        let mut buffer = [0; 2000];
+        packet.resize(300, 0);
+        let _ = self.sender.send_to(&packet, &self.to.into());
+    }
+
+    /// The next packet as it arrives; `None` if there is none.
+    fn arrived(&self) -> Option<Vec<u8>> {
         loop {
-            let len = (&self.receiver).read(&mut buffer).unwrap();
+            let mut buffer = [0; 2000];
+            let len = (&self.receiver).read(&mut buffer).ok()?;
             // Others are those of neighbour discovery.
-            if buffer[6] == 60 && buffer[76..80] == sequence.to_be_bytes() {
-                assert_eq!(len, 40 + packet.len());
-                let number = |at: usize| u32::from_be_bytes(*buffer[at..].first_chunk().unwrap());
-                return [number(44), number(48)];
+            if buffer[6] == OPTIONS as u8 {
+                return Some(buffer[..len].to_vec());
             }
         }
     }
+
+    /// The first block of a packet with this number as it arrives.
+    fn passes(&self, sequence: u32) -> [u32; 2] {
+        self.send(sequence);
+        let packet = self.arrived().unwrap();
+        assert_eq!(sequence_of(&packet), sequence);
+        [number(&packet, 44), number(&packet, 48)]
+    }
+}
+
+fn number(packet: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(*packet[at..].first_chunk().unwrap())
+}
+
+fn sequence_of(packet: &[u8]) -> u32 {
+    number(packet, 76)
+}
+
+/// `ip` in a namespace.
+fn ip(namespace: &Namespace, words: &str) {
+    let mut command = Command::new("ip");
+    command.args(["-n", namespace.name()]).args(words.split(' '));
+    assert!(command.status().unwrap().success(), "ip {words}");
 }
 
 #[test]
@@ -91,10 +123,10 @@ fn packets_are_marked_as_long_as_the_marker_is_there() {
     }
     let cable = Cable::new("marker");
     assert_eq!(cable.passes(7), [0, 0]);
-    let mut marker = Marker::load(&SETTINGS).unwrap();
-    assert_eq!((cable.passes(8), marker.interface()), ([0, 0], None), "not yet");
-    cable.station.run(|| marker.attach(cable.interface)).unwrap().unwrap();
-    assert_eq!(marker.interface(), Some(cable.interface));
+    let mut marker = cable.load();
+    assert_eq!((cable.passes(8), marker.is_attached()), ([0, 0], false), "not yet");
+    cable.attach(&mut marker);
+    assert!(marker.is_attached());
     assert_eq!([cable.passes(9), cable.passes(10)], [[9, 9], [9, 10]]);
     assert_eq!((marker.counts().unwrap().marked, marker.flows().unwrap()), (2, 1));
     drop(marker);
@@ -102,18 +134,47 @@ fn packets_are_marked_as_long_as_the_marker_is_there() {
 }
 
 #[test]
-fn a_marker_whose_interface_is_gone_says_so_and_can_have_another() {
+fn a_marker_whose_interface_is_gone_says_so() {
     if !permitted() {
         return;
     }
     let cable = Cable::new("gone");
-    let mut marker = Marker::load(&SETTINGS).unwrap();
-    assert!(cable.station.run(|| marker.attach(9999)).unwrap().is_err());
-    cable.station.run(|| marker.attach(cable.interface)).unwrap().unwrap();
-    let arguments = format!("-n {} link delete hop0", cable.station.name());
-    assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success());
-    assert_eq!(marker.interface(), None);
-    let other = Cable::new("other");
-    other.station.run(|| marker.attach(other.interface)).unwrap().unwrap();
-    assert_eq!(other.passes(1), [1, 1]);
+    let nowhere = Settings { interface: 9999, ..cable.settings };
+    assert!(cable.station.run(|| Marker::load(&nowhere).unwrap().attach()).unwrap().is_err());
+    let mut marker = cable.load();
+    cable.attach(&mut marker);
+    ip(&cable.station, "link delete hop0");
+    assert!(!marker.is_attached());
+}
+
+#[test]
+fn what_the_queue_of_the_interface_refuses_has_not_been_sent() {
+    if !permitted() {
+        return;
+    }
+    let cable = Cable::new("queue");
+    // A bucket for a few packets, and a queue for a few more. Those that arrive are dropped by the kernel there.
+    let mut tc = Command::new("tc");
+    let words = "qdisc add dev hop0 root tbf rate 200kbit burst 1000 limit 2500";
+    tc.args(["-n", cable.station.name()]).args(words.split(' '));
+    assert!(tc.status().unwrap().success());
+    let mut marker = cable.load();
+    cable.attach(&mut marker);
+    assert!(marker.sees_drops());
+    for burst in 0..6 {
+        (1..=20).for_each(|packet| cable.send(20 * burst + packet));
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+    let mut lab = Lab::new(&cable.settings);
+    let mut arrived = 0;
+    while let Some(packet) = cable.arrived() {
+        arrived += 1;
+        // As one that has seen no more than what has arrived, none of which was lost, would have left it.
+        let mut came = [&[0; ETHERNET][..], &packet].concat();
+        came[ETHERNET + 44..ETHERNET + 68].fill(0);
+        assert_eq!(lab.left(&came)[ETHERNET..], packet, "packet {}", sequence_of(&packet));
+    }
+    let counts = marker.counts().unwrap();
+    assert!(arrived > 20 && arrived < 100, "{arrived} arrived, {counts:?}");
+    assert_eq!((counts.marked, counts.dropped), (120, 120 - arrived));
 }

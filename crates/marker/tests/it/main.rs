@@ -6,6 +6,7 @@
 mod agreement;
 mod attached;
 mod frames;
+mod lab;
 
 use live::rights;
 use std::io::Write as _;

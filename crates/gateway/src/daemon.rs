@@ -360,6 +360,18 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn observe(&self) -> Result<Observation, Error> {
+        let mut observed = self.observe_workers()?;
+        if let Some(marking) = &self.marking {
+            marking.observe(&mut observed)?;
+        }
+        Ok(observed)
+    }
+
+    /// Those of the packets that pass the process.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub(crate) fn observe_workers(&self) -> Result<Observation, Error> {
         let observe = |_, middlebox: &mut Plane, packets: &Counts| {
             let relays = middlebox.relays();
             let (draining, adopted) = (relays.is_draining(), relays.statistics().adopted);
@@ -377,10 +389,7 @@ impl Daemon {
             observed
         };
         let of_each = self.workers.call_each(observe)?.into_iter();
-        let mut observed = of_each.reduce(Observation::and).unwrap_or_default();
-        if let Some(marking) = &self.marking {
-            marking.observe(&mut observed)?;
-        }
+        let observed = of_each.reduce(Observation::and).unwrap_or_default();
         Ok(Observation { unwritten: self.unwritten.load(Ordering::Relaxed), ..observed })
     }
 

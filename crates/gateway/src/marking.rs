@@ -52,7 +52,7 @@ pub(crate) fn has_devices(netlink: &Netlink, gateway: &Gateway, running: bool) -
     match &gateway.work {
         Work::Spep(_, DataPath::Kernel) => false,
         Work::Spep(_, DataPath::Auto) if running => netlink.index(DEVICES[0]).is_ok(),
-        Work::Spep(station, DataPath::Auto) => refusal(station).is_some(),
+        Work::Spep(station, DataPath::Auto) => refusal(&gateway.wan, station).is_some(),
         _ => true,
     }
 }

@@ -220,7 +220,7 @@ impl Service {
 
     /// Looks after the gateway. Whether it is alive: its thread has answered.
     fn look(&mut self) -> bool {
-        let Ok(observed) = self.core.daemon.observe() else { return false };
+        let Ok(observed) = self.core.daemon.observe_workers() else { return false };
         let now: Time = self.core.clock.now();
         self.losses.look(now, &observed);
         true

@@ -13,13 +13,14 @@ pub(super) fn examine(gateway: &Gateway, has_devices: bool) -> Option<Finding> {
         DataPath::UserSpace => return Some(Finding::fine(MARKING, "in user space")),
         // It runs there because of what is asked for here.
         DataPath::Auto if !has_devices => None,
-        DataPath::Auto | DataPath::Kernel => marking::refusal(station),
+        DataPath::Auto | DataPath::Kernel => marking::refusal(&gateway.wan, station),
     };
     let Some(error) = refusal else { return Some(Finding::fine(MARKING, "in the kernel")) };
     let mend = match &error {
         MarkingError::Forbidden => {
             "run it as root, or give the service the right: systemctl edit lasthopd, with [Service] \
-             AmbientCapabilities=CAP_BPF CapabilityBoundingSet=CAP_BPF SystemCallFilter=bpf, each on its line"
+             AmbientCapabilities=CAP_BPF CAP_PERFMON CapabilityBoundingSet=CAP_BPF CAP_PERFMON SystemCallFilter=bpf \
+             perf_event_open"
         }
         MarkingError::Absent => "build it with feature marker, as by default",
         MarkingError::Refused(_) | MarkingError::Live(_) => "data_path = \"user-space\"",

@@ -7,7 +7,7 @@ use middlebox::SpepStation;
 /// There is none.
 pub(crate) enum Marking {}
 
-pub(crate) fn refusal(_: &SpepStation) -> Option<MarkingError> {
+pub(crate) fn refusal(_: &str, _: &SpepStation) -> Option<MarkingError> {
     Some(MarkingError::Absent)
 }
 

@@ -8,7 +8,7 @@ use live::Netlink;
 use marker::{Marker, Settings};
 use middlebox::SpepStation;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 /// The program at the interface of the hop. The kernel removes it when this is dropped, or when the process ends,
 /// whatever ends it.
@@ -23,10 +23,6 @@ fn lock(marker: &Mutex<Marker>) -> MutexGuard<'_, Marker> {
     marker.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn load(settings: &Settings) -> Result<Marker, MarkingError> {
-    Marker::load(settings).map_err(refused)
-}
-
 fn refused(error: marker::Error) -> MarkingError {
     match error {
         marker::Error::Forbidden => MarkingError::Forbidden,
@@ -34,23 +30,35 @@ fn refused(error: marker::Error) -> MarkingError {
     }
 }
 
-/// The program at an interface.
-fn at(wan: &str, station: &SpepStation) -> Result<Marker, MarkingError> {
+/// The program for an interface.
+fn load(wan: &str, station: &SpepStation) -> Result<Marker, MarkingError> {
     let netlink = Netlink::open()?;
     let settings = Settings {
         flows: station.flows,
         idle: station.idle.0,
+        interface: netlink.index(wan)?,
         link_header: netlink.link_header(wan)?,
     };
-    let mut marker = load(&settings)?;
-    marker.attach(netlink.index(wan)?).map_err(refused)?;
+    Marker::load(&settings).map_err(refused)
+}
+
+/// The program at an interface.
+fn at(wan: &str, station: &SpepStation) -> Result<Marker, MarkingError> {
+    let mut marker = load(wan, station)?;
+    marker.attach().map_err(refused)?;
+    if !marker.sees_drops() {
+        warn!(
+            interface = wan,
+            "what the queue of the interface drops will count as corruption: seeing it needs CAP_PERFMON and a kernel \
+             with BTF"
+        );
+    }
     Ok(marker)
 }
 
-/// Why this process cannot mark packets in this kernel, if so. Nothing is changed.
-pub(crate) fn refusal(station: &SpepStation) -> Option<MarkingError> {
-    let settings = Settings { flows: station.flows, idle: station.idle.0, link_header: 0 };
-    load(&settings).err()
+/// Why this process cannot mark the packets that leave by an interface in this kernel, if so. Nothing is changed.
+pub(crate) fn refusal(wan: &str, station: &SpepStation) -> Option<MarkingError> {
+    load(wan, station).err()
 }
 
 impl Marking {
@@ -64,7 +72,7 @@ impl Marking {
         let follow = move || {
             let mut marker = lock(&kept);
             // One that was made again under this name is another one.
-            if marker.interface().is_none() {
+            if !marker.is_attached() {
                 match at(&name, &station) {
                     Ok(again) => {
                         info!(interface = name, "marks packets again");
@@ -88,11 +96,13 @@ impl Marking {
             ("marked", counts.marked),
             ("new_flows", counts.new_flows),
             ("expired_flows", counts.expired_flows),
-            ("not marked: another CPU was busy with the flow", counts.contended),
+            ("dropped_by_queue", counts.dropped),
+            ("contended", counts.contended),
         ]);
         observed.gauges.extend([
             ("flows", marker.flows().map_err(refused)? as u64),
-            ("marking_in_kernel", marker.interface().is_some().into()),
+            ("marking_in_kernel", marker.is_attached().into()),
+            ("sees_queue_drops", marker.sees_drops().into()),
         ]);
         Ok(())
     }

@@ -70,9 +70,22 @@ impl Cable {
         self.station.run(|| marker.attach()).unwrap().unwrap();
     }
 
+    /// A bucket for a few packets, and a queue for a few more, which it empties in 100 ms.
+    fn narrow(&self) {
+        let mut tc = Command::new("tc");
+        let words = "qdisc add dev hop0 root tbf rate 200kbit burst 1000 limit 2500";
+        tc.args(["-n", self.station.name()]).args(words.split(' '));
+        assert!(tc.status().unwrap().success());
+    }
+
     /// Sends a packet with this number. The queue may refuse it.
     fn send(&self, sequence: u32) {
-        let mut packet = vec![50, 3, 0x3e, 24];
+        self.send_with(0x3e, sequence);
+    }
+
+    /// The same with an option of this type.
+    fn send_with(&self, option: u8, sequence: u32) {
+        let mut packet = vec![50, 3, option, 24];
         packet.extend([0; 24]);
         packet.extend([1, 2, 0, 0, 0, 0, 0, 1]);
         packet.extend(sequence.to_be_bytes());
@@ -85,21 +98,23 @@ impl Cable {
         loop {
             let mut buffer = [0; 2000];
             let len = (&self.receiver).read(&mut buffer).ok()?;
-            // Others are those of neighbour discovery.
-            if buffer[6] == OPTIONS as u8 {
+            // Others are those of neighbour discovery, and those without the option.
+            if buffer[6] == OPTIONS as u8 && buffer[42] == 0x3e {
                 return Some(buffer[..len].to_vec());
             }
         }
     }
 
-    /// The first block of a packet with this number as it arrives.
-    fn passes(&self, sequence: u32) -> [u32; 2] {
+    /// The blocks of a packet with this number as it arrives.
+    fn passes(&self, sequence: u32) -> [(u32, u32); 3] {
         self.send(sequence);
         let packet = self.arrived().unwrap();
         assert_eq!(sequence_of(&packet), sequence);
-        [number(&packet, 44), number(&packet, 48)]
+        [44, 52, 60].map(|at| (number(&packet, at), number(&packet, at + 4)))
     }
 }
+
+const NONE: [(u32, u32); 3] = [(0, 0); 3];
 
 fn number(packet: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(*packet[at..].first_chunk().unwrap())
@@ -122,15 +137,18 @@ fn packets_are_marked_as_long_as_the_marker_is_there() {
         return;
     }
     let cable = Cable::new("marker");
-    assert_eq!(cable.passes(7), [0, 0]);
+    assert_eq!(cable.passes(7), NONE);
     let mut marker = cable.load();
-    assert_eq!((cable.passes(8), marker.is_attached()), ([0, 0], false), "not yet");
+    assert_eq!((cable.passes(8), marker.is_attached()), (NONE, false), "not yet");
     cable.attach(&mut marker);
     assert!(marker.is_attached());
-    assert_eq!([cable.passes(9), cable.passes(10)], [[9, 9], [9, 10]]);
+    assert_eq!(
+        [cable.passes(9), cable.passes(10)],
+        [[(9, 9), (0, 0), (0, 0)], [(9, 10), (0, 0), (0, 0)]]
+    );
     assert_eq!((marker.counts().unwrap().marked, marker.flows().unwrap()), (2, 1));
     drop(marker);
-    assert_eq!(cable.passes(11), [0, 0], "no more");
+    assert_eq!(cable.passes(11), NONE, "no more");
 }
 
 #[test]
@@ -153,11 +171,7 @@ fn what_the_queue_of_the_interface_refuses_has_not_been_sent() {
         return;
     }
     let cable = Cable::new("queue");
-    // A bucket for a few packets, and a queue for a few more. Those that arrive are dropped by the kernel there.
-    let mut tc = Command::new("tc");
-    let words = "qdisc add dev hop0 root tbf rate 200kbit burst 1000 limit 2500";
-    tc.args(["-n", cable.station.name()]).args(words.split(' '));
-    assert!(tc.status().unwrap().success());
+    cable.narrow();
     let mut marker = cable.load();
     cable.attach(&mut marker);
     assert!(marker.sees_drops());
@@ -177,4 +191,32 @@ fn what_the_queue_of_the_interface_refuses_has_not_been_sent() {
     let counts = marker.counts().unwrap();
     assert!(arrived > 20 && arrived < 100, "{arrived} arrived, {counts:?}");
     assert_eq!((counts.marked, counts.dropped), (120, 120 - arrived));
+}
+
+#[test]
+fn a_packet_that_is_taken_back_gives_back_the_run_that_it_has_pushed_out() {
+    if !permitted() {
+        return;
+    }
+    let cable = Cable::new("back");
+    cable.narrow();
+    let mut marker = cable.load();
+    cable.attach(&mut marker);
+    let drain = || std::thread::sleep(std::time::Duration::from_millis(300));
+    let refused = |sequence| {
+        drain();
+        (0..20).for_each(|_| cable.send_with(0x1e, 0));
+        cable.send(sequence);
+        drain();
+    };
+    assert_eq!([1, 11, 21].map(|sequence| cable.passes(sequence))[2], [(1, 1), (11, 11), (21, 21)]);
+    refused(31);
+    assert_eq!(cable.passes(22), [(1, 1), (11, 11), (21, 22)], "31 begins a run, and is refused");
+    refused(23);
+    assert_eq!(
+        cable.passes(24),
+        [(11, 11), (21, 22), (24, 24)],
+        "23 extends a run, and is refused"
+    );
+    assert_eq!(marker.counts().unwrap().dropped, 2);
 }

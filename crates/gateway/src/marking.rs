@@ -18,7 +18,9 @@ use tracing::info;
 #[derive(Debug, Error)]
 pub enum MarkingError {
     /// The process lacks rights.
-    #[error("the process may not load BPF programs: it needs CAP_BPF, besides CAP_NET_ADMIN")]
+    #[error(
+        "the process may not load BPF programs: it needs CAP_BPF and CAP_PERFMON, besides CAP_NET_ADMIN"
+    )]
     Forbidden,
     /// The kernel does not take the program.
     #[error("{0}")]

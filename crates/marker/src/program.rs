@@ -16,7 +16,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Error {
     /// The process may not load BPF programs.
-    #[error("marking packets in the kernel needs CAP_BPF and CAP_NET_ADMIN")]
+    #[error("marking packets in the kernel needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")]
     Forbidden,
     /// The kernel accepts no such program.
     #[error(
@@ -163,7 +163,7 @@ impl Marker {
     }
 
     /// Whether the kernel tells of packets that the queue of the interface refuses, so that these count as lost before the
-    /// hop. It needs CAP_PERFMON, and a kernel with BTF.
+    /// hop. It needs a kernel with BTF.
     #[must_use]
     pub fn sees_drops(&self) -> bool {
         self.links[1].is_some()

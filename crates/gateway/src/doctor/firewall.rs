@@ -150,7 +150,13 @@ pub(super) mod tests {
     use serde_json::json;
 
     pub(in crate::doctor) fn judged_all(entries: &[Value]) -> Vec<Finding> {
-        let source = Source::new("lan = [\"lan0\", \"lan1\"]\nwan = \"sat0\"\n", "lasthopd.toml");
+        judged_of(entries, "")
+    }
+
+    /// With a configuration that has these keys besides.
+    fn judged_of(entries: &[Value], keys: &str) -> Vec<Finding> {
+        let text = format!("lan = [\"lan0\", \"lan1\"]\nwan = \"sat0\"\n{keys}");
+        let source = Source::new(text, "lasthopd.toml");
         let gateway =
             Gateway::read(&source).unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
         judge(&gateway, &[of_nft(json!({ "nftables": entries }))])
@@ -244,5 +250,30 @@ pub(super) mod tests {
         assert_eq!(errors(&[&answers, &users, &some], "accept"), []);
         // Answers alone are known by their state.
         assert_eq!(errors(&[&users, &ours], "drop").len(), 1);
+    }
+
+    #[test]
+    fn where_packets_are_marked_it_has_to_accept_esp_on_its_way_to_the_hop() {
+        let users = rule(&json!([
+            by("iifname", &json!("lan*")), by("oifname", &json!("sat0")), { "accept": null },
+        ]));
+        let masquerade = rule(&json!([by("oifname", &json!("sat0")), { "masquerade": null }]));
+        let judged = |rules: &[&Value]| {
+            let mut entries = vec![chain("drop"), masquerade.clone()];
+            entries.extend(rules.iter().map(|rule| (*rule).clone()));
+            judged_of(&entries, "mode = \"spep\"")
+        };
+        let found = judged(&[&users]);
+        // Of the tracking of packets that are the same both times, nothing is said.
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(
+            finding.message,
+            "the chain inet f forward drops what no rule accepts, and none accepts packets from lan0 to lh-lan, \
+             lan1 to lh-lan, lh-wan to sat0"
+        );
+        let of =
+            |protocol: &str| rule(&json!([by("l4proto", &json!(protocol)), { "accept": null }]));
+        assert_eq!(judged(&[&of("tcp")]).len(), 1);
+        assert_eq!(judged(&[&of("esp")]), []);
     }
 }

@@ -19,8 +19,7 @@ pub(super) fn examine(gateway: &Gateway, has_devices: bool) -> Option<Finding> {
     let mend = match &error {
         MarkingError::Forbidden => {
             "run it as root, or give the service the right: systemctl edit lasthopd, with [Service] \
-             AmbientCapabilities=CAP_BPF CAP_PERFMON CapabilityBoundingSet=CAP_BPF CAP_PERFMON SystemCallFilter=bpf \
-             perf_event_open"
+             AmbientCapabilities=CAP_BPF CAP_PERFMON CapabilityBoundingSet=CAP_BPF CAP_PERFMON SystemCallFilter=bpf"
         }
         MarkingError::Absent => "build it with feature marker, as by default",
         MarkingError::Refused(_) | MarkingError::Live(_) => "data_path = \"user-space\"",

@@ -49,8 +49,7 @@ fn at(wan: &str, station: &SpepStation) -> Result<Marker, MarkingError> {
     if !marker.sees_drops() {
         warn!(
             interface = wan,
-            "what the queue of the interface drops will count as corruption: seeing it needs CAP_PERFMON and a kernel \
-             with BTF"
+            "what the queue of the interface drops will count as corruption: this kernel has no BTF to tell of it"
         );
     }
     Ok(marker)

@@ -1,14 +1,20 @@
 //! Mode `spep`: between hosts under ESP, of which the kernels know nothing, the gateway marks packets, and the mobile host
 //! tells by the marks what the hop has lost from what was lost before it (`obanaik2003` ch. 4).
 
-use crate::common::{GATEWAY, SERVER, USER, World, beside, content};
+use crate::common::{
+    GATEWAY, INTERFACES, SERVER, USER, World, beside, configuration_at, content,
+    wait_for_devices_to_go,
+};
 use crate::operation::Operated;
 use crate::process::Running;
+use gateway::Daemon;
+use live::Namespace;
 use scenario::IpVersion;
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -152,6 +158,50 @@ fn a_gateway_that_was_killed_leaves_nothing_that_marks_and_packets_go_on() {
 }
 
 #[test]
+fn an_interface_that_comes_again_is_marked_again() {
+    beside(|| {
+        let missing = live::rights::missing(&[live::rights::NET_ADMIN, live::rights::SYS_ADMIN]);
+        if !missing.is_empty() {
+            let test = thread::current().name().unwrap_or("a test").to_owned();
+            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: it lacks {}", missing.join(", "));
+            return;
+        }
+        let namespace = Namespace::create("spep-again").unwrap();
+        let ip = |words: &str| {
+            let mut command = Command::new("ip");
+            command.args(["-n", namespace.name()]).args(words.split(' '));
+            assert!(command.status().unwrap().success(), "ip {words}");
+        };
+        let add = |interface: &str, address: &str| {
+            ip(&format!("link add {interface} type veth peer name {interface}-peer"));
+            ip(&format!("addr add {address}/64 dev {interface} nodad"));
+            ip(&format!("link set {interface} up"));
+            ip(&format!("link set {interface}-peer up"));
+        };
+        add("lan0", "fd01::1");
+        add("sat0", "fd02::1");
+        let keys = "mode = \"spep\"\ndata_path = \"kernel\"";
+        let gateway = configuration_at("lan = \"lan0\"\nwan = \"sat0\"\n", keys);
+        let start = || {
+            live::netlink::set_sysctl("net.ipv6.conf.all.forwarding", "1").unwrap();
+            Daemon::start(&gateway)
+        };
+        let daemon = namespace.run(start).unwrap().unwrap_or_else(|error| panic!("{error}"));
+        let is_marking = || daemon.observe().unwrap().gauges["marking_in_kernel"] == 1;
+        assert!(is_marking());
+        ip("link delete sat0");
+        assert!(!is_marking());
+        add("sat0", "fd02::1");
+        let again = (0..100).any(|_| {
+            thread::sleep(Duration::from_millis(50));
+            is_marking()
+        });
+        assert!(again, "it is not marked again");
+        daemon.stop();
+    });
+}
+
+#[test]
 fn what_an_operator_sees_is_the_same_on_either_data_path() {
     beside(|| {
         let Some(world) = World::of(PATH, "spep-operated") else { return };
@@ -168,8 +218,7 @@ fn what_an_operator_sees_is_the_same_on_either_data_path() {
             assert_eq!(findings, [], "{path}");
             gateway::drain(&operated.socket(), false).unwrap();
             gateway::reload(&operated.socket()).unwrap();
-            operated
-                .write(&format!("lan = \"link0\"\nwan = \"link1\"\nmode = \"spep\"\nflows = 9\n"));
+            operated.write(&format!("{INTERFACES}mode = \"spep\"\nflows = 9\n"));
             let refused = gateway::reload(&operated.socket()).unwrap_err().to_string();
             assert!(
                 refused.contains("only a restart can change") && refused.contains("`flows`"),
@@ -181,7 +230,7 @@ fn what_an_operator_sees_is_the_same_on_either_data_path() {
                 "{refused}"
             );
             operated.service.stop();
-            world.at(GATEWAY, crate::common::wait_for_devices_to_go);
+            world.at(GATEWAY, wait_for_devices_to_go);
         }
     });
 }

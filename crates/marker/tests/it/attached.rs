@@ -220,3 +220,38 @@ fn a_packet_that_is_taken_back_gives_back_the_run_that_it_has_pushed_out() {
     );
     assert_eq!(marker.counts().unwrap().dropped, 2);
 }
+
+#[test]
+fn packets_of_a_flow_that_several_processors_send_are_each_the_latest_when_they_are_marked() {
+    if !permitted() {
+        return;
+    }
+    const EACH: u32 = 20_000;
+    let cable = Cable::new("both");
+    let mut marker = cable.load();
+    cable.attach(&mut marker);
+    let seen = std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let mut seen = 0;
+            while let Some(packet) = cable.arrived() {
+                let blocks = [60, 52, 44].map(|at| (number(&packet, at), number(&packet, at + 4)));
+                let latest = blocks.into_iter().find(|block| *block != (0, 0)).unwrap();
+                assert_eq!(latest.1, sequence_of(&packet), "{blocks:?}");
+                assert!(blocks.iter().all(|(first, last)| first <= last), "{blocks:?}");
+                seen += 1;
+            }
+            seen
+        });
+        // Some of the packets of each continue a run, and the others begin one.
+        let senders = [1, 1_000_000].map(|first| {
+            let cable = &cable;
+            scope.spawn(move || (first..first + EACH).for_each(|sequence| cable.send(sequence)))
+        });
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        receiving.join().unwrap()
+    });
+    let counts = marker.counts().unwrap();
+    assert!(seen > EACH / 10, "{seen} arrived, {counts:?}");
+    assert_eq!(counts.marked + counts.contended, u64::from(2 * EACH));
+    assert_eq!((counts.contended, marker.flows().unwrap()), (0, 1));
+}

@@ -50,9 +50,8 @@ impl Cable {
         let (interface, link_header, sender) = station
             .run(|| {
                 let netlink = set_up("hop0", own);
-                let sender = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::from(OPTIONS)));
                 let (index, header) = (netlink.index("hop0"), netlink.link_header("hop0"));
-                (index.unwrap(), header.unwrap(), sender.unwrap())
+                (index.unwrap(), header.unwrap(), sender())
             })
             .unwrap();
         let settings =
@@ -80,17 +79,17 @@ impl Cable {
 
     /// Sends a packet with this number. The queue may refuse it.
     fn send(&self, sequence: u32) {
-        self.send_with(0x3e, sequence);
+        self.send_by(&self.sender, 0x3e, sequence);
     }
 
-    /// The same with an option of this type.
-    fn send_with(&self, option: u8, sequence: u32) {
+    /// The same by this socket and with an option of this type.
+    fn send_by(&self, sender: &Socket, option: u8, sequence: u32) {
         let mut packet = vec![50, 3, option, 24];
         packet.extend([0; 24]);
         packet.extend([1, 2, 0, 0, 0, 0, 0, 1]);
         packet.extend(sequence.to_be_bytes());
         packet.resize(300, 0);
-        let _ = self.sender.send_to(&packet, &self.to.into());
+        let _ = sender.send_to(&packet, &self.to.into());
     }
 
     /// The next packet as it arrives; `None` if there is none.
@@ -112,6 +111,10 @@ impl Cable {
         assert_eq!(sequence_of(&packet), sequence);
         [44, 52, 60].map(|at| (number(&packet, at), number(&packet, at + 4)))
     }
+}
+
+fn sender() -> Socket {
+    Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::from(OPTIONS))).unwrap()
 }
 
 const NONE: [(u32, u32); 3] = [(0, 0); 3];
@@ -205,7 +208,7 @@ fn a_packet_that_is_taken_back_gives_back_the_run_that_it_has_pushed_out() {
     let drain = || std::thread::sleep(std::time::Duration::from_millis(300));
     let refused = |sequence| {
         drain();
-        (0..20).for_each(|_| cable.send_with(0x1e, 0));
+        (0..20).for_each(|_| cable.send_by(&cable.sender, 0x1e, 0));
         cable.send(sequence);
         drain();
     };
@@ -245,7 +248,10 @@ fn packets_of_a_flow_that_several_processors_send_are_each_the_latest_when_they_
         // Some of the packets of each continue a run, and the others begin one.
         let senders = [1, 1_000_000].map(|first| {
             let cable = &cable;
-            scope.spawn(move || (first..first + EACH).for_each(|sequence| cable.send(sequence)))
+            // Each has a socket of its own, which is locked while it sends.
+            let sender = cable.station.run(sender).unwrap();
+            let send = move |sequence| cable.send_by(&sender, 0x3e, sequence);
+            scope.spawn(move || (first..first + EACH).for_each(send))
         });
         senders.into_iter().for_each(|sender| sender.join().unwrap());
         receiving.join().unwrap()

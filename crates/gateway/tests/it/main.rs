@@ -23,7 +23,6 @@ mod path_mtu;
 mod process;
 mod reload;
 mod roaming;
-#[cfg(feature = "marker")]
 mod spep;
 mod split;
 mod spoof;

@@ -2,19 +2,15 @@
 //! tells by the marks what the hop has lost from what was lost before it (`obanaik2003` ch. 4).
 
 use crate::common::{
-    GATEWAY, INTERFACES, SERVER, USER, World, beside, configuration_at, content,
-    wait_for_devices_to_go,
+    GATEWAY, INTERFACES, SERVER, USER, World, beside, content, wait_for_devices_to_go,
 };
 use crate::operation::Operated;
 use crate::process::Running;
-use gateway::Daemon;
-use live::Namespace;
 use scenario::IpVersion;
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -41,6 +37,10 @@ to = "server"
 ip = 6
 stack = "linux"
 "#;
+
+/// The data paths of this program.
+const DATA_PATHS: &[&str] =
+    if cfg!(feature = "marker") { &["kernel", "user-space"] } else { &["user-space"] };
 
 /// The port of the flow.
 const PORT: u16 = 5001;
@@ -95,7 +95,8 @@ impl Counted {
 #[test]
 fn the_mobile_host_tells_corruption_from_congestion_by_the_marks_of_either_data_path() {
     beside(|| {
-        for (path, in_kernel) in [("kernel", Some(1)), ("user-space", None)] {
+        for path in DATA_PATHS {
+            let in_kernel = (*path == "kernel").then_some(1);
             let Some(world) = World::of(PATH, &format!("spep-{path}")) else { return };
             let keys = format!("mode = \"spep\"\ndata_path = \"{path}\"");
             let daemon = world.gateway(&keys);
@@ -139,7 +140,7 @@ fn without_the_gateway_no_cause_is_known() {
 #[test]
 fn a_gateway_that_was_killed_leaves_nothing_that_marks_and_packets_go_on() {
     beside(|| {
-        for path in ["kernel", "user-space"] {
+        for path in DATA_PATHS {
             let Some(world) = World::of(PATH, &format!("spep-kill-{path}")) else { return };
             let keys = format!("mode = \"spep\"\ndata_path = \"{path}\"");
             let running = Running::with(&world, "spep-kill", &keys);
@@ -157,6 +158,7 @@ fn a_gateway_that_was_killed_leaves_nothing_that_marks_and_packets_go_on() {
     });
 }
 
+#[cfg(feature = "marker")]
 #[test]
 fn an_interface_that_comes_again_is_marked_again() {
     beside(|| {
@@ -166,9 +168,9 @@ fn an_interface_that_comes_again_is_marked_again() {
             let _ = writeln!(std::io::stderr(), "SKIPPED {test}: it lacks {}", missing.join(", "));
             return;
         }
-        let namespace = Namespace::create("spep-again").unwrap();
+        let namespace = live::Namespace::create("spep-again").unwrap();
         let ip = |words: &str| {
-            let mut command = Command::new("ip");
+            let mut command = std::process::Command::new("ip");
             command.args(["-n", namespace.name()]).args(words.split(' '));
             assert!(command.status().unwrap().success(), "ip {words}");
         };
@@ -181,10 +183,10 @@ fn an_interface_that_comes_again_is_marked_again() {
         add("lan0", "fd01::1");
         add("sat0", "fd02::1");
         let keys = "mode = \"spep\"\ndata_path = \"kernel\"";
-        let gateway = configuration_at("lan = \"lan0\"\nwan = \"sat0\"\n", keys);
+        let configured = crate::common::configuration_at("lan = \"lan0\"\nwan = \"sat0\"\n", keys);
         let start = || {
             live::netlink::set_sysctl("net.ipv6.conf.all.forwarding", "1").unwrap();
-            Daemon::start(&gateway)
+            gateway::Daemon::start(&configured)
         };
         let daemon = namespace.run(start).unwrap().unwrap_or_else(|error| panic!("{error}"));
         let is_marking = || daemon.observe().unwrap().gauges["marking_in_kernel"] == 1;

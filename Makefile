@@ -66,7 +66,7 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 field: setup-gateway ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
 	@$(BIN)/python bench/field.py
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay bench-field field-chaos field-outage field-roaming field-attack field-policies
+.PHONY: interop throughput fidelity worlds beside spoofing relay marker bench-field field-chaos field-outage field-roaming field-attack field-policies
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
@@ -105,6 +105,9 @@ field-policies: setup-gateway ## Table 3.7 of obanaik2003 by kernels with the co
 
 relay: setup ## The CPU time and memory of split connections
 	$(BIN)/python bench/relay.py
+
+marker: setup ## The nanoseconds of a packet that is marked (SPEP), in the kernel and in user space; as root
+	$(BIN)/python bench/marker.py
 
 .PHONY: lint
 lint: ## Check formatting, lints and types

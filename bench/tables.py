@@ -272,6 +272,20 @@ def relay(result: Result) -> str:
     return "\n\n".join([*parts, about])
 
 
+def marker(result: Result) -> str:
+    """What a packet costs a base station of SPEP: one line for each case."""
+    rows = result["rows"]
+    runs = next(row["ns_per_packet"] for row in rows if row["packet"] == "IPv4")
+    lines = ["| marked by | packet | flows | ns | net |", "| --- | --- | ---: | ---: | ---: |"]
+    for row in rows:
+        flows = f"{row['flows']:,}" if "flows" in row else ""
+        net = f"{row['ns_per_packet'] - runs:.0f}" if row["by"] == "kernel" else ""
+        cells = f"{row['ns_per_packet']:.0f} ({spread_of(row)}) | {net}"
+        lines.append(f"| {row['by']} | {row['packet']} | {flows} | {cells} |")
+    about = f"*The median of {result['rounds']} runs, and least to largest.*"
+    return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
+
+
 def spoofing(result: Result) -> str:
     """Downloads over a spoofer: one line for each path, and what tshark found."""
     rows = result["rows"]
@@ -464,6 +478,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "interop": ("interop.json", interop),
     "throughput": ("throughput.json", throughput),
     "relay": ("relay.json", relay),
+    "marker": ("marker.json", marker),
     "field": ("field.json", field_tables.hops),
     "field-long": ("field-long.json", field_tables.long),
     "field-machine": ("field-machine.json", field_tables.machine),

@@ -7,6 +7,7 @@ use crate::hop_watch::{self, HopWatch};
 use crate::host_settings;
 use crate::journal::Journal;
 use crate::lost::Lost;
+use crate::marking::{self, Marking, MarkingError};
 use crate::mhp::{self, Agent, Courier, Guests, Mailbox, Messages, NetworkKey};
 use crate::network::{self, Network};
 use crate::peer::{self, Mtu, PeerError, Way};
@@ -22,8 +23,8 @@ use live::netlink::Attachment;
 use live::{Clock, Netlink};
 use middlebox::mhp::Keys;
 use middlebox::{
-    BaseStation, Contents, Gateway as PairGateway, Mobile, MobileAgent, Neighbour, Pair, Site,
-    Splitter, Spoofer, Station,
+    BaseStation, BoxSettings, Contents, Gateway as PairGateway, Mobile, MobileAgent, Neighbour,
+    Pair, Site, Splitter, Spoofer, Station,
 };
 use relay::Relays;
 use scenario::{Gateway, Mode, Peer, Work};
@@ -48,6 +49,12 @@ pub enum Error {
     /// There is no way to the other gateway.
     #[error(transparent)]
     Peer(#[from] PeerError),
+    /// Packets cannot be marked in the kernel.
+    #[error(transparent)]
+    Marking(#[from] MarkingError),
+    /// There are no packets to be captured.
+    #[error("no packet passes the process: the kernel marks them (tcpdump shows them)")]
+    InKernel,
     /// The machine is not ready.
     #[error(transparent)]
     Unfit(#[from] doctor::Unfit),
@@ -96,16 +103,20 @@ pub enum Error {
 
 /// A gateway, which runs until this is dropped.
 pub struct Daemon {
+    /// None, if packets are marked in the kernel.
     workers: Workers,
+    /// Mode `spep` in the kernel.
+    marking: Option<Marking>,
     mtu: u16,
     clock: Clock,
     /// Records that were not written.
     unwritten: Arc<AtomicU64>,
-    _hop_watch: HopWatch,
+    /// Of workers.
+    _hop_watch: Option<HopWatch>,
     /// Of a base station.
     _courier: Option<Courier>,
-    /// Undone after the devices are gone.
-    _network: Network,
+    /// Undone after the devices of workers are gone.
+    _network: Option<Network>,
 }
 
 impl Daemon {
@@ -129,6 +140,9 @@ impl Daemon {
     ) -> Result<Daemon, Error> {
         if before.is_none() {
             doctor::admit(gateway)?;
+        }
+        if let Some(marking) = marking::start(gateway)? {
+            return Ok(Daemon::in_kernel(marking));
         }
         let mtu = largest_mtu(gateway)?;
         let (secret, journal) = match state {
@@ -197,6 +211,13 @@ impl Daemon {
                     let agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
                     let none = Relays::new(own[0], seed.stream("none"));
                     Kind::Mobile(Box::new(Agent::new(agent, none, &gateway.wan)?))
+                }
+                Work::Spep(station, _) => {
+                    let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+                    let make = |site: &Site<'_>| BoxSettings::from(station.clone()).build(site);
+                    let random = Seed(getrandom::u64()?).stream("none");
+                    let marker = at_site(gateway, [none, none], mtu, make)?;
+                    Kind::Spep(marker, Relays::new(none, random))
                 }
             };
             // Those of connections alone go on: associations must not get the tokens of earlier ones.
@@ -275,13 +296,28 @@ impl Daemon {
         }
         Ok(Daemon {
             workers,
+            marking: None,
             mtu,
             clock,
             unwritten,
-            _hop_watch: hop_watch,
+            _hop_watch: Some(hop_watch),
             _courier: courier,
-            _network: network,
+            _network: Some(network),
         })
+    }
+
+    /// One that looks after what the kernel does.
+    fn in_kernel(marking: Marking) -> Daemon {
+        Daemon {
+            workers: Workers::none(),
+            marking: Some(marking),
+            mtu: u16::MAX,
+            clock: Clock::of_machine(),
+            unwritten: Arc::default(),
+            _hop_watch: None,
+            _courier: None,
+            _network: None,
+        }
     }
 
     /// Executes a program with the arguments of this one, which goes on with all connections. It returns only if
@@ -326,6 +362,18 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn observe(&self) -> Result<Observation, Error> {
+        let mut observed = self.observe_workers()?;
+        if let Some(marking) = &self.marking {
+            marking.observe(&mut observed)?;
+        }
+        Ok(observed)
+    }
+
+    /// Those of the packets that pass the process.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub(crate) fn observe_workers(&self) -> Result<Observation, Error> {
         let observe = |_, middlebox: &mut Plane, packets: &Counts| {
             let relays = middlebox.relays();
             let (draining, adopted) = (relays.is_draining(), relays.statistics().adopted);
@@ -385,6 +433,9 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn capture(&self, user: IpAddr) -> Result<(Captures, Clock), Error> {
+        if self.marking.is_some() {
+            return Err(Error::InKernel);
+        }
         Ok((self.workers.capture(user, self.clock)?, self.clock))
     }
 
@@ -510,7 +561,7 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
             (&mut pair.connections, &mut pair.connections_per_user, &mut pair.memory)
         }
         // One thread does it.
-        Work::Station(..) | Work::Mobile(..) => return (work, of_machine / 4),
+        Work::Station(..) | Work::Mobile(..) | Work::Spep(..) => return (work, of_machine / 4),
     };
     *connections = connections.div_ceil(workers);
     *of_user = of_user.map(|most| most.div_ceil(workers));

@@ -6,11 +6,14 @@ mod firewall;
 mod iptables;
 mod pair;
 mod rules;
+mod spep;
 mod system;
 mod tracking;
 mod ways;
 
+use crate::{marking, network};
 use live::Netlink;
+use live::netlink::Family;
 use scenario::{Gateway, Mode};
 use serde::Serialize;
 use std::fmt;
@@ -101,23 +104,26 @@ fn interfaces(gateway: &Gateway) -> impl Iterator<Item = &String> {
 /// `running`, this gateway runs already, and what it has taken is its own.
 #[must_use]
 pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
-    let mut findings = system::permissions();
+    let mut findings = vec![system::capability()];
     let is_host = gateway.mode() == Mode::Mobile;
+    let mut has_devices = true;
     match Netlink::open() {
         Ok(netlink) => {
+            has_devices = marking::has_devices(&netlink, gateway, running);
+            if has_devices {
+                findings.extend(system::devices());
+            }
             // A mobile host forwards between its agent's devices alone, which the agent sees to.
             if !is_host {
                 findings.extend(system::forwarding(&netlink, gateway));
             }
             findings.extend(system::links(&netlink, gateway));
-            findings.extend(system::reverse_paths());
-            findings.extend(system::rules(&netlink, gateway));
-            findings.extend(match running {
-                true => system::own(&netlink, gateway),
-                false => system::taken(&netlink),
-            });
+            if has_devices {
+                findings.extend(examine_devices(&netlink, gateway, running));
+            }
             // What is wrong so far leads packets astray.
-            if !is_host && findings.iter().all(|finding| finding.severity < Severity::Error) {
+            let is_well = findings.iter().all(|finding| finding.severity < Severity::Error);
+            if !is_host && has_devices && is_well {
                 findings.extend(ways::examine(&netlink, gateway, running));
             }
         }
@@ -127,7 +133,22 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
         findings.extend(system::metrics(gateway));
     }
     findings.extend(pair::examine(gateway, running));
-    findings.extend(firewall::examine(gateway));
+    findings.extend(spep::examine(gateway, has_devices));
+    if has_devices {
+        findings.extend(firewall::examine(gateway));
+    }
+    findings
+}
+
+/// What leads packets to the devices of a gateway.
+fn examine_devices(netlink: &Netlink, gateway: &Gateway, running: bool) -> Vec<Finding> {
+    let is_ipv4 = network::families(gateway).any(|family| family == Family::V4);
+    let mut findings: Vec<_> = is_ipv4.then(system::reverse_paths).flatten().into_iter().collect();
+    findings.extend(system::rules(netlink, gateway));
+    findings.extend(match running {
+        true => system::own(netlink, gateway),
+        false => system::taken(netlink),
+    });
     findings
 }
 

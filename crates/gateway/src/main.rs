@@ -273,8 +273,15 @@ fn act(command: Command) -> Result<ExitCode, String> {
         Command::Reload { socket } => socket.of(gateway::reload)?,
         Command::Scenario { configuration, rate, delay, loss, queue, lan_delay } => {
             let gateway = read(&configuration.config)?;
-            if matches!(gateway.mode(), Mode::Station | Mode::Mobile) {
-                return Err("the lab's scenarios of mobile hosts are written by hand: see its box `station`".to_owned());
+            let by_hand = match gateway.mode() {
+                Mode::Station | Mode::Mobile => Some("station"),
+                Mode::Spep => Some("spep"),
+                Mode::Spoof | Mode::Split | Mode::Pair => None,
+            };
+            if let Some(name) = by_hand {
+                return Err(format!(
+                    "the lab's scenarios of mobile hosts are written by hand: see its box `{name}`"
+                ));
             }
             if rate.is_none() && gateway.rate().is_none() {
                 return Err(

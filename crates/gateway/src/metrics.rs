@@ -87,10 +87,11 @@ struct Moment {
 }
 
 /// A counter of the box that has a metric of its own; all others are events.
-const COUNTERS: [(&str, &str, &str); 3] = [
+const COUNTERS: [(&str, &str, &str); 4] = [
     ("split connections", "connections_split", "Connections that were split"),
     ("split connections that are over", "connections_ended", "Split connections that are over"),
     ("connections taken over", "connections_taken_over", "Connections of the program before"),
+    ("marked", "packets_marked", "Packets that were marked (SPEP)"),
 ];
 
 /// Among the counters of the box, those that also fall.

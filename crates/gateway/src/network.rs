@@ -106,7 +106,7 @@ impl Network {
 }
 
 /// Those that send what arrives by the interfaces of a gateway to the device of its side: TCP, and ICMP, which has
-/// the errors about it.
+/// the errors about it; or what is to be marked, ESP from the LAN.
 pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
     if gateway.mode() == Mode::Mobile {
         let [from_host, to_host] = TABLES;
@@ -128,19 +128,22 @@ pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
         });
         return rules.into();
     }
+    let is_marking = gateway.mode() == Mode::Spep;
     let mut rules = Vec::new();
     let lan = gateway.lan.iter().map(|interface| (interface, Side::Lan));
-    for (interface, side) in lan.chain([(&gateway.wan, Side::Wan)]) {
-        for family in Family::available() {
-            let icmp = match family {
-                Family::V4 => IpProtocol::Icmp,
-                Family::V6 => ICMPV6,
+    let wan = (!is_marking).then_some((&gateway.wan, Side::Wan));
+    for (interface, side) in lan.chain(wan) {
+        for family in families(gateway) {
+            let protocols: &[IpProtocol] = match family {
+                _ if is_marking => &[IpProtocol::Esp],
+                Family::V4 => &[IpProtocol::Tcp, IpProtocol::Icmp],
+                Family::V6 => &[IpProtocol::Tcp, ICMPV6],
             };
-            rules.extend([IpProtocol::Tcp, icmp].map(|protocol| Rule {
+            rules.extend(protocols.iter().map(|protocol| Rule {
                 family,
                 priority: PRIORITY,
                 interface: interface.clone(),
-                protocol: Some(protocol),
+                protocol: Some(*protocol),
                 table: TABLES[side as usize],
                 but_default: false,
             }));
@@ -155,14 +158,20 @@ pub(crate) fn name(protocol: IpProtocol) -> Option<&'static str> {
         IpProtocol::Tcp => Some("tcp"),
         IpProtocol::Icmp => Some("icmp"),
         ICMPV6 => Some("ipv6-icmp"),
+        IpProtocol::Esp => Some("esp"),
         _ => None,
     }
 }
 
-/// The versions of IP that a gateway carries: the agent of a mobile host has one address.
+/// The versions of IP that a gateway carries: the agent of a mobile host has one address, and the option that is marked
+/// is of IPv6.
 pub(crate) fn families(gateway: &Gateway) -> impl Iterator<Item = Family> {
-    let is_host = gateway.mode() == Mode::Mobile;
-    Family::available().filter(move |family| !is_host || *family == Family::V4)
+    let mode = gateway.mode();
+    Family::available().filter(move |family| match mode {
+        Mode::Mobile => *family == Family::V4,
+        Mode::Spep => *family == Family::V6,
+        _ => true,
+    })
 }
 
 /// Whether a gateway has made a rule, this one or another.
@@ -181,7 +190,7 @@ fn check(wanted: &[Rule], found: &[Rule]) -> Result<(), Error> {
     match wanted.iter().all(|rule| found.contains(rule)) {
         true => Ok(()),
         false => Err(Error::System {
-            action: "sending only TCP and ICMP to the gateway".to_owned(),
+            action: "sending only some protocols to the gateway".to_owned(),
             source: io::Error::new(
                 io::ErrorKind::Unsupported,
                 "the kernel has no rules by protocol, as Linux 4.17 and newer have",

@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Station(Box<BaseStation<Mailbox>>),
     /// Mode `mobile`.
     Mobile(Box<Agent>),
+    /// Mode `spep` in user space: the lab's box, which relays none, either.
+    Spep(Box<dyn Middlebox + Send>, Relays),
 }
 
 impl Kind {
@@ -50,6 +52,7 @@ impl Kind {
             Kind::Pair(gateway) => gateway.relays_mut(),
             Kind::Station(station) => station.relays_mut(),
             Kind::Mobile(agent) => &mut agent.relays,
+            Kind::Spep(_, none) => none,
         }
     }
 }
@@ -95,7 +98,7 @@ impl Plane {
             (Kind::Spoof(splitter), Work::Spoof(spoofer)) => splitter.set(spoofer, tcp),
             (Kind::Pair(gateway), Work::Pair(pair, _)) => gateway.set(pair, tcp),
             // Its mode stays.
-            (Kind::Spoof(_) | Kind::Pair(_) | Kind::Station(_) | Kind::Mobile(..), _) => {}
+            _ => {}
         }
     }
 
@@ -147,6 +150,7 @@ impl Plane {
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &**station,
             Kind::Mobile(agent) => &agent.agent,
+            Kind::Spep(station, _) => &**station,
         }
     }
 
@@ -156,6 +160,7 @@ impl Plane {
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &mut **station,
             Kind::Mobile(agent) => &mut agent.agent,
+            Kind::Spep(station, _) => &mut **station,
         }
     }
 }
@@ -181,6 +186,10 @@ impl Middlebox for Plane {
             return Verdict::Consume;
         }
         verdict
+    }
+
+    fn queued(&mut self, now: Time, to: Port, packet: &mut Packet, cx: &mut Context<'_>) {
+        self.get_mut().queued(now, to, packet, cx);
     }
 
     fn next_wake(&self) -> Time {

@@ -70,6 +70,11 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
         (Work::Mobile(_, old_key), Work::Mobile(_, new_key)) => {
             keys.extend([("network_key", old_key != new_key), ("tcp", running_tcp != new_tcp)]);
         }
+        (Work::Spep(old, old_path), Work::Spep(new, new_path)) => keys.extend([
+            ("data_path", old_path != new_path),
+            ("flows", old.flows != new.flows),
+            ("idle", old.idle != new.idle),
+        ]),
         // The mode differs.
         _ => {}
     }
@@ -85,7 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_base_station_or_of_a_mobile_host_changes_without_a_restart() {
+    fn nothing_of_base_stations_and_mobile_hosts_changes_without_a_restart() {
+        let spep = "lan = \"a\"\nwan = \"b\"\nmode = \"spep\"\n";
         let station = "lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n";
         let mobile = "wan = \"b\"\nmode = \"mobile\"\n";
         let of_both = [("network_key", "network_key = \"k\""), ("tcp", "tcp = { mss = 900 }")];
@@ -94,7 +100,13 @@ mod tests {
             ("teardown", "teardown = \"end-to-end\""),
             ("connections", "connections = 5"),
         ];
+        let of_spep = [
+            ("data_path", "data_path = \"kernel\""),
+            ("flows", "flows = 5"),
+            ("idle", "idle = \"5 s\""),
+        ];
         let all = of_both.map(|key| (mobile, key)).into_iter();
+        let all = all.chain(of_spep.map(|key| (spep, key)));
         for (mode, (key, line)) in
             all.chain(of_both.into_iter().chain(of_station).map(|key| (station, key)))
         {

@@ -80,8 +80,17 @@ impl Core {
         let program = self.program.as_ref().ok_or("the process runs more than the gateway")?;
         let config = self.config.as_ref().ok_or("there is no file of the configuration")?;
         let running = lock(&self.gateway);
-        if matches!(running.mode(), Mode::Station | Mode::Mobile) {
-            return Err("who is attached where cannot be handed over to another program".to_owned());
+        match running.mode() {
+            Mode::Station | Mode::Mobile => {
+                return Err(
+                    "who is attached where cannot be handed over to another program".to_owned()
+                );
+            }
+            Mode::Spep => {
+                let why = "it has no connections to hand over: systemctl restart lasthopd, and packets pass meanwhile";
+                return Err(why.to_owned());
+            }
+            Mode::Spoof | Mode::Split | Mode::Pair => {}
         }
         reload::admit(&running, &reload::read(config, Style::Plain)?)?;
         drop(running);
@@ -211,7 +220,7 @@ impl Service {
 
     /// Looks after the gateway. Whether it is alive: its thread has answered.
     fn look(&mut self) -> bool {
-        let Ok(observed) = self.core.daemon.observe() else { return false };
+        let Ok(observed) = self.core.daemon.observe_workers() else { return false };
         let now: Time = self.core.clock.now();
         self.losses.look(now, &observed);
         true

@@ -9,13 +9,18 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Those that run. There is at least one.
+/// Those that run.
 pub(crate) struct Workers {
     running: Vec<Running<Plane>>,
     owners: Owners,
 }
 
 impl Workers {
+    /// Those of a gateway whose packets pass none.
+    pub(crate) fn none() -> Workers {
+        Workers { running: Vec::new(), owners: Owners::new(1, [0, 0]) }
+    }
+
     pub(crate) fn start(parts: Vec<Inline<Plane>>, owners: Owners) -> Result<Workers, Error> {
         Ok(Workers { running: Inline::start_all(parts, &owners)?, owners })
     }

@@ -175,7 +175,8 @@ pub struct Ended<B> {
 impl<B: Middlebox + Send + 'static> Inline<B> {
     /// `middlebox` between two devices with [`crate::Offload::Full`], by [`Side`], in the network namespace of
     /// the calling thread. What it sends to a destination that the kernel routes to one of the interfaces
-    /// `lan` goes to the LAN.
+    /// `lan` goes to the LAN. A packet that it forwards counts as queued ([`Middlebox::queued`]): what the queue of the
+    /// interface does then is not known here.
     ///
     /// # Errors
     /// If there is no such interface.

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::error::Doing;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -225,6 +225,18 @@ impl Netlink {
     /// If there is none of that name.
     pub fn index(&self, device: &str) -> Result<u32, Error> {
         Ok(self.find(device)?.header.index)
+    }
+
+    /// Bytes in front of the IP header of a device's packets: those of Ethernet, or none where it has no such header.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn link_header(&self, device: &str) -> Result<u32, Error> {
+        const ETHERNET: u32 = 14;
+        Ok(match self.find(device)?.header.link_layer_type {
+            LinkLayerType::Ether => ETHERNET,
+            _ => 0,
+        })
     }
 
     /// The kernel's counters of a device.

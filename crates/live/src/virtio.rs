@@ -23,9 +23,9 @@ pub(crate) struct Cut {
     pub(crate) cwr: bool,
 }
 
-/// The header of a packet whose checksum is partial, with `headers` bytes of headers.
+/// The header of a packet whose checksum is partial, if it has one, with `headers` bytes of headers.
 pub(crate) fn header(
-    checksum: PartialChecksum,
+    checksum: Option<PartialChecksum>,
     headers: u16,
     cut: Option<Cut>,
 ) -> [u8; VIRTIO_HEADER_LEN] {
@@ -35,6 +35,7 @@ pub(crate) fn header(
     };
     let [h0, h1] = headers.to_ne_bytes();
     let [g0, g1] = cut.map_or(0, |cut| cut.segment_size).to_ne_bytes();
+    let Some(checksum) = checksum else { return [0; VIRTIO_HEADER_LEN] };
     let [s0, s1] = checksum.start.to_ne_bytes();
     let [o0, o1] = checksum.offset.to_ne_bytes();
     [NEEDS_CHECKSUM, kind, h0, h1, g0, g1, s0, s1, o0, o1]

@@ -12,10 +12,10 @@ use crate::reading::quantity::{Amount, Count, Written as Quantity};
 use crate::reading::shape::{AtLeastOne, Both, Shape, table, unexpected};
 use crate::reading::source::Source;
 use crate::reading::words::words;
-use base::Rate;
-use base::settings::Bytes;
+use base::settings::{Bytes, Span};
 use base::units::Size;
-use middlebox::{Connect, Mobile, Pair, Spoofer, Station};
+use base::{Duration, Rate};
+use middlebox::{Connect, Mobile, Pair, SpepStation, Spoofer, Station};
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ use tcp::congestion::Congestion;
 use tcp::mechanism::{Mechanism, Rlci};
 use toml::Spanned;
 
-/// What a gateway does with TCP connections.
+/// What a gateway does with packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -43,9 +43,24 @@ pub enum Mode {
     Station,
     /// It is the agent of a mobile host, whose base stations split its connections (MHP, `yavatkar1994`).
     Mobile,
+    /// It marks packets of ESP, so that mobile hosts tell corruption from congestion (SPEP, `obanaik2003`).
+    Spep,
 }
 
-words! { Connect Mode Teardown }
+/// Where packets are marked (mode [`Mode::Spep`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataPath {
+    /// In the kernel if it can, else in user space.
+    #[default]
+    Auto,
+    /// In the kernel, by a BPF program.
+    Kernel,
+    /// In user space, by the lab's box.
+    UserSpace,
+}
+
+words! { Connect DataPath Mode Teardown }
 
 /// The name or the names of interfaces.
 #[derive(Debug)]
@@ -119,7 +134,8 @@ table! {
         /// What the gateway does with TCP connections: it lets their handshakes pass, and splits them then (`spoof`);
         /// it splits them by handshakes of its own (`split`); or it carries them over the hop by SRP to another
         /// gateway at its other end (`pair`). As a base station, it splits those of mobile hosts, and hands them over
-        /// to the next base station (`station`); `mobile` is the agent of such a host.
+        /// to the next base station (`station`); `mobile` is the agent of such a host. Or it splits none, and marks
+        /// packets of ESP instead, so that mobile hosts learn where others were lost (`spep`).
         mode: Mode = Mode::default();
         /// When the gateway accepts a client (mode `split`): once the server has accepted (`first`, which is the
         /// default there), or at once, before it connects to the server (`at-once`).
@@ -163,6 +179,13 @@ table! {
         /// The file with the key that the base stations and mobile hosts of a network share (modes `station` and
         /// `mobile`).
         network_key: String = "/etc/lasthop/network.key".to_owned();
+        /// Where packets are marked (mode `spep`): in the kernel, by a BPF program (`kernel`); in user space, as packets
+        /// of other modes pass (`user-space`); or in the kernel if that is possible, else in user space (`auto`).
+        data_path: DataPath = DataPath::default();
+        /// The most flows that are known (mode `spep`); a new one takes the place of one that has been idle for long.
+        flows: Count;
+        /// A flow that has been idle for longer is forgotten (mode `spep`).
+        idle: Quantity<Duration>;
         /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
         /// it should be local. Without, there are none.
         metrics: Listening;
@@ -197,6 +220,8 @@ pub enum Work {
     Station(Station, PathBuf),
     /// That of the agent of a mobile host, likewise.
     Mobile(Mobile, PathBuf),
+    /// That of the base station of SPEP, whose hop is called so, too, and where it is done.
+    Spep(SpepStation, DataPath),
 }
 
 /// The configuration of a gateway.
@@ -228,6 +253,7 @@ impl Gateway {
             Work::Pair(..) => Mode::Pair,
             Work::Station(..) => Mode::Station,
             Work::Mobile(..) => Mode::Mobile,
+            Work::Spep(..) => Mode::Spep,
         }
     }
 
@@ -278,7 +304,9 @@ impl Gateway {
 fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
     const OF_PAIR: [&str; 6] = ["peer", "peer_key", "key", "listen", "mtu", "share"];
     const OF_HOP: [&str; 5] = ["connect", "rate", "connections_per_user", "memory", "workers"];
-    const OF_CONNECTIONS: [&str; 4] = ["lan", "cache", "teardown", "connections"];
+    const OF_SPLIT: [&str; 3] = ["cache", "teardown", "connections"];
+    const OF_TCP: [&str; 3] = ["profile", "tcp", "records"];
+    const OF_SPEP: [&str; 3] = ["data_path", "flows", "idle"];
     let Some(table) = root.get_ref().as_table() else { return };
     let mut refuse = |keys: &[&str], modes: &str| {
         for (key, value) in keys.iter().filter_map(|&key| Some((key, table.get(key)?))) {
@@ -290,13 +318,26 @@ fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
     if *mode != Mode::Pair {
         refuse(&OF_PAIR, "mode \"pair\"");
     }
-    if matches!(mode, Mode::Station | Mode::Mobile) {
-        refuse(&OF_HOP, "modes \"spoof\", \"split\" and \"pair\"");
+    if *mode != Mode::Spep {
+        refuse(&OF_SPEP, "mode \"spep\"");
     } else {
+        refuse(&OF_TCP, "modes other than \"spep\"");
+    }
+    if matches!(mode, Mode::Station | Mode::Mobile | Mode::Spep) {
+        refuse(&OF_HOP, "modes \"spoof\", \"split\" and \"pair\"");
+    }
+    if !matches!(mode, Mode::Station | Mode::Mobile) {
         refuse(&["network_key"], "modes \"station\" and \"mobile\"");
     }
+    if matches!(mode, Mode::Mobile | Mode::Spep) {
+        let modes = match mode {
+            Mode::Mobile => "modes other than \"mobile\"",
+            _ => "modes other than \"spep\"",
+        };
+        refuse(&OF_SPLIT, modes);
+    }
     if *mode == Mode::Mobile {
-        refuse(&OF_CONNECTIONS, "modes other than \"mobile\"");
+        refuse(&["lan"], "modes other than \"mobile\"");
     } else if !table.contains_key("lan") {
         problems.push(Problem {
             message: "missing key `lan`".to_owned(),
@@ -311,8 +352,8 @@ fn resolve(
     problems: &mut Vec<Problem>,
 ) -> Option<Gateway> {
     let own = match written.mode {
-        // Over the hop, SRP carries the connections; or they are the host's own.
-        Mode::Pair | Mode::Mobile => own,
+        // Over the hop, SRP carries the connections; they are the host's own; or there are none.
+        Mode::Pair | Mode::Mobile | Mode::Spep => own,
         // Its users' ends know nothing of the hop.
         Mode::Spoof | Mode::Split | Mode::Station => {
             let mut reprobing = Rlci::default();
@@ -450,6 +491,16 @@ fn resolve(
             Work::Station(station, written.network_key.into())
         }
         Mode::Mobile => Work::Mobile(Mobile::default(), written.network_key.into()),
+        Mode::Spep => {
+            let default = SpepStation::default();
+            let station = SpepStation {
+                hop,
+                flows: written.flows.map_or(default.flows, count),
+                idle: written.idle.map_or(default.idle, |Quantity(idle)| Span(idle)),
+                ..default
+            };
+            Work::Spep(station, written.data_path)
+        }
     };
     Some(Gateway {
         lan: lan.into_iter().map(Spanned::into_inner).collect(),

@@ -86,14 +86,12 @@ impl Esp {
         bytes
     }
 
-    /// Writes the header, and the payload behind it.
-    pub(crate) fn emit(&self, tail: Tail<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        let Tail::Bytes(payload) = tail else {
-            return Err(EmitError::NoChecksum { header: Header::Esp });
-        };
+    /// Writes the header, and the payload behind it, unless that is elsewhere.
+    pub(crate) fn emit(&self, tail: Tail<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes());
-        out.extend_from_slice(payload);
-        Ok(())
+        if let Tail::Bytes(payload) = tail {
+            out.extend_from_slice(payload);
+        }
     }
 }
 

@@ -226,11 +226,11 @@ impl Packet {
     }
 
     /// Appends the packet's headers to `out`. The caller appends the payload; a network card or
-    /// kernel completes the transport's checksum at the returned place.
+    /// kernel completes the transport's checksum at the returned place. ESP has none.
     ///
     /// # Errors
     /// If the packet cannot be written as it is; `out` is then as it was.
-    pub fn emit_headers(&self, out: &mut Vec<u8>) -> Result<PartialChecksum, EmitError> {
+    pub fn emit_headers(&self, out: &mut Vec<u8>) -> Result<Option<PartialChecksum>, EmitError> {
         let start = out.len();
         let written = self.emit_all(Tail::Elsewhere(self.payload.len as usize), out);
         if let Err(error) = written {
@@ -242,14 +242,13 @@ impl Packet {
             Body::Udp(_) | Body::Srp(_) | Body::Tfrc(_) => Udp::CHECKSUM,
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
-            Body::Esp(_) | Body::EspTransport(_) => {
-                return Err(EmitError::NoChecksum { header: Header::Esp });
-            }
+            Body::Esp(_) => return Ok(None),
+            Body::EspTransport(_) => return Err(EmitError::NoKeys),
             Body::Mobility(_) => {
                 return Err(EmitError::NoChecksum { header: Header::Mobility });
             }
         };
-        Ok(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 })
+        Ok(Some(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 }))
     }
 
     /// The number of the transport protocol.
@@ -274,7 +273,10 @@ impl Packet {
             Body::Tfrc(tfrc) => tfrc.emit(ends, tail, out),
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
-            Body::Esp(esp) => esp.emit(tail, out),
+            Body::Esp(esp) => {
+                esp.emit(tail, out);
+                Ok(())
+            }
             Body::EspTransport(_) => Err(EmitError::NoKeys),
             Body::Mobility(message) => message.emit(ends, tail, out),
         }

@@ -115,9 +115,9 @@ fn place(packet: &Packet) -> Option<usize> {
         _ => return None,
     };
     match ip.get(header..)? {
-        [_, _, TYPE, len, ..] if usize::from(*len) == DATA => {
-            let at = header + START;
-            (ip.len() >= at + DATA).then_some(at)
+        chain @ [_, _, TYPE, len, ..] if usize::from(*len) == DATA => {
+            // The option ends within its header.
+            (second(chain).min(chain.len()) >= START + DATA).then_some(header + START)
         }
         _ => None,
     }

@@ -2,14 +2,14 @@
 //! are to accept them both times.
 
 use super::rules::{
-    TCP, is_by_state, is_by_state_of_new, is_forward, is_of, is_strict, may_accept, may_be_of,
+    ESP, TCP, is_by_state, is_by_state_of_new, is_forward, is_of, is_strict, may_accept, may_be_of,
     may_concern,
 };
 use super::tracking::tracking;
 use super::{Finding, iptables};
 use crate::network::DEVICES;
 use live::netlink::Family;
-use scenario::Gateway;
+use scenario::{Gateway, Mode};
 use serde_json::Value;
 use std::process::Command;
 
@@ -71,7 +71,9 @@ fn of_nft(mut printed: Value) -> RuleSet {
 
 /// What rules mean for a gateway.
 fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
-    let mut findings = vec![tracking(gateway, sets)];
+    // Packets of IPv6 to be marked are the same both times that they are forwarded.
+    let is_marking = gateway.mode() == Mode::Spep;
+    let mut findings: Vec<_> = (!is_marking).then(|| tracking(gateway, sets)).into_iter().collect();
     for set in sets {
         let strict = set.chains.iter().filter(|chain| is_forward(chain) && is_strict(set, chain));
         findings.extend(strict.filter_map(|chain| forwarding(gateway, set, chain)));
@@ -82,11 +84,15 @@ fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
 /// A chain that drops what no rule accepts has to accept what goes to the gateway and comes from it.
 fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding> {
     let [lan, wan] = DEVICES;
+    let (protocol, is_one_way) = match gateway.mode() {
+        Mode::Spep => (ESP, true),
+        _ => (TCP, false),
+    };
     let rules: Vec<_> = set.rules.iter().filter(|rule| is_of(rule, chain)).collect();
     let accepts = |from: &str, to: &str, is_answer: bool| {
         rules.iter().any(|rule| {
             may_accept(rule)
-                && may_be_of(rule, TCP)
+                && may_be_of(rule, protocol)
                 && may_concern(rule, "iifname", from)
                 && may_concern(rule, "oifname", to)
                 && (is_answer || !is_by_state(rule) || is_by_state_of_new(rule))
@@ -100,7 +106,8 @@ fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding
     let mut missing = Vec::new();
     let mut mends = Vec::new();
     let mut need = |from: &str, to: &str, is_answer: bool| {
-        if accepts(from, to, is_answer) {
+        let is_of_answers = from == gateway.wan || from == lan;
+        if (is_one_way && is_of_answers) || accepts(from, to, is_answer) {
             return;
         }
         missing.push(format!("{from} to {to}"));
@@ -143,7 +150,13 @@ pub(super) mod tests {
     use serde_json::json;
 
     pub(in crate::doctor) fn judged_all(entries: &[Value]) -> Vec<Finding> {
-        let source = Source::new("lan = [\"lan0\", \"lan1\"]\nwan = \"sat0\"\n", "lasthopd.toml");
+        judged_of(entries, "")
+    }
+
+    /// With a configuration that has these keys besides.
+    fn judged_of(entries: &[Value], keys: &str) -> Vec<Finding> {
+        let text = format!("lan = [\"lan0\", \"lan1\"]\nwan = \"sat0\"\n{keys}");
+        let source = Source::new(text, "lasthopd.toml");
         let gateway =
             Gateway::read(&source).unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)));
         judge(&gateway, &[of_nft(json!({ "nftables": entries }))])
@@ -237,5 +250,30 @@ pub(super) mod tests {
         assert_eq!(errors(&[&answers, &users, &some], "accept"), []);
         // Answers alone are known by their state.
         assert_eq!(errors(&[&users, &ours], "drop").len(), 1);
+    }
+
+    #[test]
+    fn where_packets_are_marked_it_has_to_accept_esp_on_its_way_to_the_hop() {
+        let users = rule(&json!([
+            by("iifname", &json!("lan*")), by("oifname", &json!("sat0")), { "accept": null },
+        ]));
+        let masquerade = rule(&json!([by("oifname", &json!("sat0")), { "masquerade": null }]));
+        let judged = |rules: &[&Value]| {
+            let mut entries = vec![chain("drop"), masquerade.clone()];
+            entries.extend(rules.iter().map(|rule| (*rule).clone()));
+            judged_of(&entries, "mode = \"spep\"")
+        };
+        let found = judged(&[&users]);
+        // Of the tracking of packets that are the same both times, nothing is said.
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(
+            finding.message,
+            "the chain inet f forward drops what no rule accepts, and none accepts packets from lan0 to lh-lan, \
+             lan1 to lh-lan, lh-wan to sat0"
+        );
+        let of =
+            |protocol: &str| rule(&json!([by("l4proto", &json!(protocol)), { "accept": null }]));
+        assert_eq!(judged(&[&of("tcp")]).len(), 1);
+        assert_eq!(judged(&[&of("esp")]), []);
     }
 }

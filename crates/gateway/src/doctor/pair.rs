@@ -8,7 +8,7 @@ use std::path::Path;
 
 pub(super) fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     let peer = match &gateway.work {
-        Work::Spoof(_) => return Vec::new(),
+        Work::Spoof(_) | Work::Spep(..) => return Vec::new(),
         Work::Pair(_, peer) => peer,
         Work::Station(_, file) | Work::Mobile(_, file) => return vec![network_key(file)],
     };

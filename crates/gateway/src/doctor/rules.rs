@@ -117,6 +117,7 @@ pub(super) type Protocol = (&'static str, u64);
 pub(super) const TCP: Protocol = ("tcp", 6);
 pub(super) const UDP: Protocol = ("udp", 17);
 pub(super) const ICMP: Protocol = ("icmp", 1);
+pub(super) const ESP: Protocol = ("esp", 50);
 pub(super) const ICMPV6: Protocol = ("ipv6-icmp", 58);
 
 /// Whether packets of a protocol may be what a rule is about.

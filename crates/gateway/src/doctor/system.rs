@@ -7,7 +7,7 @@ use live::netlink::{AnyRule, Family, IpProtocol, Rule, sysctl};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
-use scenario::Gateway;
+use scenario::{Gateway, Mode};
 use std::net::TcpListener;
 
 /// Where TUN devices come from.
@@ -16,17 +16,21 @@ const TUN: &str = "/dev/net/tun";
 /// The smallest MTU of IPv6, bytes (RFC 8200 §5).
 const IPV6_MTU: u32 = 1280;
 
-pub(super) fn permissions() -> Vec<Finding> {
+pub(super) fn capability() -> Finding {
     let able = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::NET_ADMIN));
-    let capability = match able {
+    match able {
         true => Finding::fine("CAP_NET_ADMIN", "the process has it"),
         false => Finding::error(
             "CAP_NET_ADMIN",
             "the process may not change the network",
             Some("run it as root, or as the service: systemctl start lasthopd".to_owned()),
         ),
-    };
+    }
+}
+
+/// Whether there can be devices of the gateway's.
+pub(super) fn devices() -> Vec<Finding> {
     let opened = std::fs::OpenOptions::new().read(true).write(true).open(TUN);
     let device = match opened {
         Ok(_) => Finding::fine(TUN, "can be opened"),
@@ -39,7 +43,7 @@ pub(super) fn permissions() -> Vec<Finding> {
             Finding::error(TUN, format!("cannot be opened: {error}"), Some(mend))
         }
     };
-    let mut findings = vec![capability, device];
+    let mut findings = vec![device];
     findings.extend(settings());
     findings
 }
@@ -85,7 +89,12 @@ pub(super) fn forwarding(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
             Err(_) => Finding::fine("forwarding", format!("there is no {setting}")),
         }
     };
-    Family::ALL.into_iter().map(of).collect()
+    let is_ipv6_alone = gateway.mode() == Mode::Spep;
+    Family::ALL
+        .into_iter()
+        .filter(|family| !is_ipv6_alone || *family == Family::V6)
+        .map(of)
+        .collect()
 }
 
 pub(super) fn links(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
@@ -152,10 +161,11 @@ fn condition(protocol: Option<IpProtocol>) -> String {
 /// Rules that come before the gateway's own.
 pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let ours = network::rules(gateway);
     for rule in netlink.all_rules() {
         let AnyRule { family, priority, interface, protocol, table } = &rule;
         // That of the local table, one that comes later, or one for what the gateway does not get.
-        let is_of_others = protocol.is_some_and(|protocol| network::name(protocol).is_none());
+        let is_of_others = protocol.is_some() && ours.iter().all(|rule| rule.protocol != *protocol);
         let is_local = *table == Some(Rule::LOCAL);
         if is_local || *priority > PRIORITY || is_of_others {
             continue;

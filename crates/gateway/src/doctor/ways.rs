@@ -1,10 +1,10 @@
 //! Where the kernel sends TCP between the LAN and the hop, asked for a packet of each direction and family.
 
 use super::{Finding, Severity};
-use crate::network::DEVICES;
+use crate::network::{self, DEVICES};
 use live::Netlink;
-use live::netlink::IpProtocol;
-use scenario::Gateway;
+use live::netlink::{Family, IpProtocol};
+use scenario::{Gateway, Mode};
 use std::net::IpAddr;
 
 /// What this is about, in findings.
@@ -12,7 +12,9 @@ const WAYS: &str = "way of packets";
 
 /// With a running gateway, packets go to its devices, and from these on; without, from one interface to the other.
 pub(super) fn examine(netlink: &Netlink, gateway: &Gateway, running: bool) -> Vec<Finding> {
-    let wan = &gateway.wan;
+    let wan = gateway.wan.as_str();
+    let is_marking = gateway.mode() == Mode::Spep;
+    let has_ipv4 = network::families(gateway).any(|family| family == Family::V4);
     let mut findings = Vec::new();
     let mut behind = |name: &str| {
         let found = netlink.behind(name).unwrap_or_default();
@@ -27,9 +29,15 @@ pub(super) fn examine(netlink: &Netlink, gateway: &Gateway, running: bool) -> Ve
     let users: Vec<_> = gateway.lan.iter().map(|name| (name, behind(name))).collect();
     for (lan, users) in &users {
         for (user, other) in pairs(users, &outside) {
+            if user.is_ipv4() && !has_ipv4 {
+                continue;
+            }
             let [to_lan, to_wan] = DEVICES;
             let ways: &[_] = match running {
-                false => &[(lan.as_str(), user, other, wan.as_str()), (wan, other, user, lan)],
+                // What is marked goes to the hop; of the way of ESP to the gateway, the kernel says nothing.
+                true if is_marking => &[(to_wan, user, other, wan)],
+                false if is_marking => &[(lan, user, other, wan)],
+                false => &[(lan, user, other, wan), (wan, other, user, lan)],
                 true => &[
                     (lan, user, other, to_lan),
                     (to_wan, user, other, wan),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use testbed::{Emulation, Error};
+use testbed::{Emulation, Error, Outcome};
 
 /// The user's node, the gateway's and the server's.
 pub(crate) const USER: usize = 0;
@@ -77,15 +77,16 @@ impl World {
     /// Makes one with a hop that has these keys; `None`, and a word about it, where real packets are not
     /// permitted.
     pub(crate) fn new(hop: &str, label: &str) -> Option<World> {
-        World::start(&path(hop), label)
+        World::of(&path(hop), label)
     }
 
     /// The same with a gateway at either end of the hop.
     pub(crate) fn pair(hop: &str, label: &str) -> Option<World> {
-        World::start(&path_of_pair(hop), label)
+        World::of(&path_of_pair(hop), label)
     }
 
-    fn start(text: &str, label: &str) -> Option<World> {
+    /// That of a scenario, whose nodes are in the order of [`USER`], [`GATEWAY`] and [`SERVER`].
+    pub(crate) fn of(text: &str, label: &str) -> Option<World> {
         match Emulation::start(&scenario(text), 1, label) {
             Ok(emulation) => Some(World { emulation }),
             Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
@@ -96,6 +97,11 @@ impl World {
             }
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Ends it. The result has what was counted.
+    pub(crate) fn stop(self) -> Outcome {
+        self.emulation.stop().unwrap()
     }
 
     /// Starts a gateway with these keys besides its interfaces.

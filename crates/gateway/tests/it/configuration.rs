@@ -1,7 +1,7 @@
 //! Configurations, right and wrong.
 
 use middlebox::Connect;
-use scenario::{Gateway, LabHop, Source, Style, Work};
+use scenario::{DataPath, Gateway, LabHop, Source, Style, Work};
 use std::path::Path;
 
 fn read(text: &str) -> Result<Gateway, String> {
@@ -102,6 +102,38 @@ fn base_stations_and_mobile_hosts_have_keys_of_their_own() {
     };
     assert_eq!((station.cache.0, station.connections), (300_000, 9));
     assert_eq!(file, Path::new("/etc/lasthop/network.key"));
+}
+
+#[test]
+fn a_gateway_that_marks_packets_has_no_keys_of_connections() {
+    let read_spep =
+        |keys: &str| read(&format!("lan = \"a\"\nwan = \"b\"\nmode = \"spep\"\n{keys}"));
+    let Work::Spep(station, path) = read_spep("").unwrap().work else { panic!("another mode") };
+    assert_eq!((station.hop.as_str(), path), (Gateway::HOP, DataPath::Auto));
+    let keys = "flows = 9\nidle = \"5 s\"\ndata_path = \"user-space\"";
+    let Work::Spep(station, path) = read_spep(keys).unwrap().work else { panic!("another mode") };
+    let idle = station.idle.0.as_nanos();
+    assert_eq!((station.flows, idle, path), (9, 5_000_000_000, DataPath::UserSpace));
+    for (key, modes) in [
+        ("rate = \"1 Mbit/s\"", "modes \"spoof\", \"split\" and \"pair\""),
+        ("cache = \"1 MB\"", "modes other than \"spep\""),
+        ("records = \"r\"", "modes other than \"spep\""),
+        ("tcp = { mss = 900 }", "modes other than \"spep\""),
+        ("network_key = \"k\"", "modes \"station\" and \"mobile\""),
+    ] {
+        let name = key.split(' ').next().unwrap();
+        let error = read_spep(key).unwrap_err();
+        assert!(error.contains("lasthopd.toml:4"), "{error}");
+        assert!(error.contains(&format!("`{name}` is of {modes} alone")), "{error}");
+    }
+    for key in keys.lines() {
+        let name = key.split(' ').next().unwrap();
+        let error = read(&format!("lan = \"a\"\nwan = \"b\"\n{key}")).unwrap_err();
+        assert!(error.contains(&format!("`{name}` is of mode \"spep\" alone")), "{error}");
+    }
+    assert!(read("wan = \"b\"\nmode = \"spep\"").unwrap_err().contains("missing key `lan`"));
+    let error = read_spep("data_path = \"xdp\"").unwrap_err();
+    assert!(error.contains("`kernel`") && error.contains("lasthopd.toml:4"), "{error}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod path_mtu;
 mod process;
 mod reload;
 mod roaming;
+mod spep;
 mod split;
 mod spoof;
 mod top;

@@ -24,11 +24,16 @@ pub(crate) const TCP: &str = "[tcp]\ntime_wait = \"50 ms\"\n";
 
 impl Operated {
     pub(crate) fn start(world: &World, label: &str, keys: &str) -> Operated {
+        Operated::start_with(world, label, keys, TCP)
+    }
+
+    /// The same with these tables in place of [`TCP`].
+    pub(crate) fn start_with(world: &World, label: &str, keys: &str, tables: &str) -> Operated {
         let folder = Folder::new(label);
         let keys = keys.replace("FOLDER", folder.0.to_str().unwrap());
         let config = folder.0.join("lasthopd.toml");
-        fs::write(&config, format!("{INTERFACES}{keys}\n{TCP}")).unwrap();
-        let gateway = configuration(&format!("{keys}\n{TCP}"));
+        fs::write(&config, format!("{INTERFACES}{keys}\n{tables}")).unwrap();
+        let gateway = configuration(&format!("{keys}\n{tables}"));
         let socket = folder.0.join("socket");
         let service = world.at(GATEWAY, || {
             live::Netlink::open().unwrap().set_up("lo").unwrap();

@@ -259,6 +259,10 @@ impl<B: Middlebox> Worker<B> {
             Verdict::Drop(_) => &mut self.counts.dropped,
         };
         *count += 1;
+        if verdict == Verdict::Forward {
+            let to = from.other().port().opposite();
+            self.middlebox.queued(now, to, &mut packet, &mut self.outbox.context());
+        }
         if verdict == Verdict::Forward && packet == before && self.outbox.is_empty() {
             self.write_as_read(from, len);
             // The middlebox may hold a copy.

@@ -167,7 +167,8 @@ fn headers_whose_checksum_is_completed_are_those_that_are_written_at_once() {
         for body in [packet.body, udp, echo] {
             packet.body = body;
             let mut bytes = vec![7; 3];
-            let PartialChecksum { start, offset } = packet.emit_headers(&mut bytes).unwrap();
+            let place = packet.emit_headers(&mut bytes).unwrap();
+            let PartialChecksum { start, offset } = place.unwrap();
             bytes.extend_from_slice(b"hello");
             // As the kernel does it: the pseudo header's sum is there already.
             let start = 3 + usize::from(start);

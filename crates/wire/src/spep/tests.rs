@@ -111,6 +111,24 @@ fn it_is_not_put_where_it_would_not_be_found() {
 }
 
 #[test]
+fn an_option_that_does_not_end_within_its_header_is_none() {
+    for (words, is_option) in [(0, false), (1, false), (2, false), (3, true)] {
+        let mut chain = [0; 40];
+        [chain[0], chain[1], chain[2], chain[3]] = [protocol::DESTINATION_OPTIONS, words, TYPE, 24];
+        chain[8 * (1 + usize::from(words)) + 1] = 3 - words;
+        let mut other = packet(true);
+        other.unparsed.set_ipv6_extensions(protocol::DESTINATION_OPTIONS, &chain).unwrap();
+        let before = other;
+        BLOCKS.renew(&mut other);
+        assert_eq!(
+            (Spep::of(&other).is_some(), other != before),
+            (is_option, is_option),
+            "{words}"
+        );
+    }
+}
+
+#[test]
 fn whatever_header_is_there_nothing_is_read_beyond_it() {
     let mut random = 1_u64;
     for len in [0, 8, 16, 24, 32, 40, 56] {

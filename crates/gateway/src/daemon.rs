@@ -1,15 +1,16 @@
 //! The running gateway.
 
 use crate::connections::{Connection, Connections};
-use crate::control::make_folder_of;
 use crate::handover::{Before, Part};
 use crate::hop_watch::HopWatch;
 use crate::host_settings;
 use crate::journal::Journal;
+use crate::link_socket::{LinkCounts, LinkSocket};
 use crate::lost::Lost;
 use crate::mhp::{self, Courier, Guests, Mailbox, Messages, NetworkKey};
 use crate::network::{self, Network};
 use crate::peer::{self, Mtu, PeerError, Way};
+use crate::placed::make_folder_of;
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
 use crate::workers::Workers;
@@ -22,11 +23,11 @@ use live::netlink::Attachment;
 use live::{Clock, Netlink};
 use middlebox::mhp::Keys;
 use middlebox::{
-    BaseStation, Contents, Gateway as PairGateway, Mobile, MobileAgent, Neighbour, Pair, Site,
-    Splitter, Spoofer, Station,
+    BaseStation, Contents, Gateway as PairGateway, Mobile, MobileAgent, Neighbour, Pair, Reading,
+    Reporter, Site, Splitter, Spoofer, Station,
 };
 use relay::Relays;
-use scenario::{Gateway, Mode, Peer, Work};
+use scenario::{Gateway, Mode, Notifier, Peer, Work};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -100,6 +101,8 @@ pub struct Daemon {
     clock: Clock,
     /// Records that were not written.
     unwritten: Arc<AtomicU64>,
+    /// What the link has told, if it is asked.
+    link: Option<Arc<LinkCounts>>,
     _hop_watch: HopWatch,
     /// Of a base station.
     _courier: Option<Courier>,
@@ -146,7 +149,7 @@ impl Daemon {
         let (work, memory) = part_of(&gateway.work, owners.workers());
         let known = before.as_ref().and_then(|before| before.peer);
         let mut way: Option<Box<dyn Underlay>> = None;
-        let mut station = None;
+        let (mut station, mut link) = (None, None);
         let mut kinds = Vec::new();
         for _ in 0..owners.workers() {
             let mut kind = match &work {
@@ -196,6 +199,17 @@ impl Daemon {
                     let agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
                     let none = Relays::new(own[0], seed.stream("none"));
                     Kind::Mobile(Box::new(agent), none)
+                }
+                Work::Notify(notifier) => {
+                    let path = &notifier.link_socket;
+                    let counts = link.insert(Arc::<LinkCounts>::default());
+                    let socket = LinkSocket::open(path, Arc::clone(counts)).map_err(|source| {
+                        Error::Listening { place: path.display().to_string(), source }
+                    })?;
+                    way = Some(Box::new(socket));
+                    let own = network::notifying(&Netlink::open()?, gateway);
+                    let none = Seed(getrandom::u64()?).stream("none");
+                    Kind::Notify(Box::new(reporter(notifier, own)), Relays::new(NOBODY, none))
                 }
             };
             // Those of connections alone go on: associations must not get the tokens of earlier ones.
@@ -262,6 +276,14 @@ impl Daemon {
                 attach(&Netlink::open()?.attachment(&gateway.wan));
                 HopWatch::start(&gateway.wan, attach)?
             }
+            (Mode::Notify, Some(caller)) => {
+                let (netlink, of) = (Netlink::open()?, gateway.clone());
+                HopWatch::start(&gateway.wan, move |_| {
+                    let own = network::notifying(&netlink, &of);
+                    // One that has ended need not know.
+                    let _ = caller.call(move |_, plane, _| plane.set_addresses(own));
+                })?
+            }
             _ => {
                 let tell = workers.hop_bell();
                 HopWatch::start(&gateway.wan, move |_| tell())?
@@ -276,6 +298,7 @@ impl Daemon {
             mtu,
             clock,
             unwritten,
+            link,
             _hop_watch: hop_watch,
             _courier: courier,
             _network: network,
@@ -341,7 +364,12 @@ impl Daemon {
             observed
         };
         let of_each = self.workers.call_each(observe)?.into_iter();
-        let observed = of_each.reduce(Observation::and).unwrap_or_default();
+        let mut observed = of_each.reduce(Observation::and).unwrap_or_default();
+        if let Some(link) = &self.link {
+            link.each(|name, value| {
+                observed.counters.insert(name, value);
+            });
+        }
         Ok(Observation { unwritten: self.unwritten.load(Ordering::Relaxed), ..observed })
     }
 
@@ -508,7 +536,7 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
             (&mut pair.connections, &mut pair.connections_per_user, &mut pair.memory)
         }
         // One thread does it.
-        Work::Station(..) | Work::Mobile(..) => return (work, of_machine / 4),
+        Work::Station(..) | Work::Mobile(..) | Work::Notify(_) => return (work, of_machine / 4),
     };
     *connections = connections.div_ceil(workers);
     *of_user = of_user.map(|most| most.div_ceil(workers));
@@ -522,6 +550,18 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
 fn splitter(gateway: &Gateway, spoofer: &Spoofer, mtu: u16) -> Result<Splitter, Error> {
     let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     at_site(gateway, [none, none], mtu, |site| spoofer.splitter(site))
+}
+
+/// The address of a box that speaks in nobody's name.
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The box of a reporter of damaged packets with these addresses.
+fn reporter(notifier: &Notifier, own: Vec<IpAddr>) -> Reporter {
+    let mut reporter = Reporter::new(NOBODY, Reporter::SIZE_ICMP, Reading::Whole);
+    reporter.set_addresses(own);
+    reporter.set_limit(notifier.notices);
+    reporter.register_all();
+    reporter
 }
 
 /// The box of one of two gateways with these names.

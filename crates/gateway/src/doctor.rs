@@ -4,12 +4,13 @@
 
 mod firewall;
 mod iptables;
-mod pair;
+mod mode;
 mod rules;
 mod system;
 mod tracking;
 mod ways;
 
+use crate::network;
 use live::Netlink;
 use scenario::{Gateway, Mode};
 use serde::Serialize;
@@ -103,6 +104,8 @@ fn interfaces(gateway: &Gateway) -> impl Iterator<Item = &String> {
 pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     let mut findings = system::permissions();
     let is_host = gateway.mode() == Mode::Mobile;
+    // Whether packets are to pass the gateway.
+    let is_on_path = !network::rules(gateway).is_empty();
     match Netlink::open() {
         Ok(netlink) => {
             // A mobile host forwards between its agent's devices alone, which the agent sees to.
@@ -111,13 +114,16 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
             }
             findings.extend(system::links(&netlink, gateway));
             findings.extend(system::reverse_paths());
-            findings.extend(system::rules(&netlink, gateway));
+            if is_on_path {
+                findings.extend(system::rules(&netlink, gateway));
+            }
             findings.extend(match running {
                 true => system::own(&netlink, gateway),
                 false => system::taken(&netlink),
             });
             // What is wrong so far leads packets astray.
-            if !is_host && findings.iter().all(|finding| finding.severity < Severity::Error) {
+            let has_ways = is_on_path && !is_host;
+            if has_ways && findings.iter().all(|finding| finding.severity < Severity::Error) {
                 findings.extend(ways::examine(&netlink, gateway, running));
             }
         }
@@ -126,7 +132,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     if !running {
         findings.extend(system::metrics(gateway));
     }
-    findings.extend(pair::examine(gateway, running));
+    findings.extend(mode::examine(gateway, running));
     findings.extend(firewall::examine(gateway));
     findings
 }

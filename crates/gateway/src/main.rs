@@ -276,6 +276,9 @@ fn act(command: Command) -> Result<ExitCode, String> {
             if matches!(gateway.mode(), Mode::Station | Mode::Mobile) {
                 return Err("the lab's scenarios of mobile hosts are written by hand: see its box `station`".to_owned());
             }
+            if gateway.mode() == Mode::Notify {
+                return Err("no packets pass a gateway in mode notify: the lab has the boxes corruption-reporter and others".to_owned());
+            }
             if rate.is_none() && gateway.rate().is_none() {
                 return Err(
                     "the configuration has no rate of the hop: give it with --rate".to_owned()

@@ -6,7 +6,7 @@ use crate::records::Records;
 use base::Time;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use live::inline::Side;
-use middlebox::{BaseStation, Gateway, MobileAgent, Splitter};
+use middlebox::{BaseStation, Gateway, MobileAgent, Reporter, Splitter};
 use relay::{Change, Handover, Relays};
 use scenario::Work;
 use std::net::IpAddr;
@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Station(Box<BaseStation<Mailbox>>),
     /// Mode `mobile`: its connections are the host's own, and it relays none.
     Mobile(Box<MobileAgent>, Relays),
+    /// Mode `notify`, which relays none either.
+    Notify(Box<Reporter>, Relays),
 }
 
 impl Kind {
@@ -49,7 +51,7 @@ impl Kind {
             Kind::Spoof(splitter) => splitter.relays_mut(),
             Kind::Pair(gateway) => gateway.relays_mut(),
             Kind::Station(station) => station.relays_mut(),
-            Kind::Mobile(_, none) => none,
+            Kind::Mobile(_, none) | Kind::Notify(_, none) => none,
         }
     }
 }
@@ -94,8 +96,18 @@ impl Plane {
         match (&mut self.kind, work) {
             (Kind::Spoof(splitter), Work::Spoof(spoofer)) => splitter.set(spoofer, tcp),
             (Kind::Pair(gateway), Work::Pair(pair, _)) => gateway.set(pair, tcp),
-            // Its mode stays.
-            (Kind::Spoof(_) | Kind::Pair(_) | Kind::Station(_) | Kind::Mobile(..), _) => {}
+            (Kind::Notify(reporter, _), Work::Notify(notifier)) => {
+                reporter.set_limit(notifier.notices);
+            }
+            // Nothing of it may be set, or its mode is another, which stays.
+            (
+                Kind::Spoof(_)
+                | Kind::Pair(_)
+                | Kind::Station(_)
+                | Kind::Mobile(..)
+                | Kind::Notify(..),
+                _,
+            ) => {}
         }
     }
 
@@ -141,12 +153,20 @@ impl Plane {
         }
     }
 
+    /// The addresses of the router have changed, from which it sends notices.
+    pub(crate) fn set_addresses(&mut self, addresses: Vec<IpAddr>) {
+        if let Kind::Notify(reporter, _) = &mut self.kind {
+            reporter.set_addresses(addresses);
+        }
+    }
+
     fn get(&self) -> &dyn Middlebox {
         match &self.kind {
             Kind::Spoof(splitter) => splitter,
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &**station,
             Kind::Mobile(agent, _) => &**agent,
+            Kind::Notify(reporter, _) => &**reporter,
         }
     }
 
@@ -156,6 +176,7 @@ impl Plane {
             Kind::Pair(gateway) => gateway,
             Kind::Station(station) => &mut **station,
             Kind::Mobile(agent, _) => &mut **agent,
+            Kind::Notify(reporter, _) => &mut **reporter,
         }
     }
 }

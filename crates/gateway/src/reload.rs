@@ -70,6 +70,9 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
         (Work::Mobile(_, old_key), Work::Mobile(_, new_key)) => {
             keys.extend([("network_key", old_key != new_key), ("tcp", running_tcp != new_tcp)]);
         }
+        (Work::Notify(old), Work::Notify(new)) => {
+            keys.push(("link_socket", old.link_socket != new.link_socket));
+        }
         // The mode differs.
         _ => {}
     }

@@ -32,7 +32,7 @@ use opening::Waiting;
 use rustc_hash::FxHashMap;
 use tcp::{Connection, Events};
 use users::Users;
-use wire::{Packet, Payload};
+use wire::{Body, Icmp, Packet, Payload};
 
 /// Split connections.
 pub struct Relays {
@@ -114,6 +114,10 @@ pub struct Statistics {
     pub held_at_most: u64,
     /// The most that were held of one connection, in both directions.
     pub held_of_one_at_most: u64,
+    /// Notices of corruption about segments of the box's.
+    pub notices: u64,
+    /// Notices that did not come from where the segment went, and were ignored.
+    pub misdirected_notices: u64,
 }
 
 impl Relays {
@@ -279,6 +283,9 @@ impl Relays {
     }
 
     fn handle(&mut self, now: Time, packet: &Packet, is_behind_hop: bool) -> bool {
+        if !self.is_credible(packet, is_behind_hop) {
+            return false;
+        }
         let Some(id) = self.halves.host.handle_known(now, packet) else { return false };
         let half = self.halves.host.application(id).map(|half| (half.relay, half.side));
         if let Some((relay, side)) = half
@@ -293,6 +300,26 @@ impl Relays {
             self.count_held(relay);
         }
         true
+    }
+
+    /// Whether a packet is no notice, or one that comes from where the segment that it is about went: nodes on the way
+    /// send it. Who forges one from elsewhere need not see the connection.
+    fn is_credible(&mut self, packet: &Packet, is_behind_hop: bool) -> bool {
+        if !matches!(packet.body, Body::Icmp(Icmp::Corruption { .. } | Icmp::Survival(_))) {
+            return true;
+        }
+        let host = &self.halves.host;
+        let half = host.connection_of(packet).and_then(|id| host.application(id));
+        let Some((relay, side)) = half.map(|half| (half.relay, half.side)) else { return true };
+        let Some(Some(Entry { behind_hop, .. })) = self.splits.get(relay as usize) else {
+            return true;
+        };
+        let [own, other] = [side, side.other()].map(|side| behind_hop[side as usize]);
+        // Neither may be known to be, and both can be.
+        let is_credible = own == other || own == is_behind_hop;
+        let Statistics { notices, misdirected_notices, .. } = &mut self.statistics;
+        *if is_credible { notices } else { misdirected_notices } += 1;
+        is_credible
     }
 
     /// Takes note of what a half has delivered over the hop.

@@ -43,6 +43,9 @@ pub enum Mode {
     Station,
     /// It is the agent of a mobile host, whose base stations split its connections (MHP, `yavatkar1994`).
     Mobile,
+    /// It is at the end of a link that can tell which packets arrived damaged, and notifies their sources (ETEN,
+    /// `bbn8333`). No packets pass it.
+    Notify,
 }
 
 words! { Connect Mode Teardown }
@@ -110,16 +113,16 @@ impl Shape for Hop {
 table! {
     /// The configuration of a gateway.
     struct Written {
-        /// The interface, or the interfaces, of the network of the users.
-        ///
-        /// A mobile host (mode `mobile`) has none.
+        /// The interface, or the interfaces, of the network of the users. In modes `mobile` and `notify`, there are
+        /// none.
         lan: Interfaces;
         /// The interface of the hop.
         wan: Spanned<String>, needed;
         /// What the gateway does with TCP connections: it lets their handshakes pass, and splits them then (`spoof`);
         /// it splits them by handshakes of its own (`split`); or it carries them over the hop by SRP to another
         /// gateway at its other end (`pair`). As a base station, it splits those of mobile hosts, and hands them over
-        /// to the next base station (`station`); `mobile` is the agent of such a host.
+        /// to the next base station (`station`); `mobile` is the agent of such a host. In mode `notify`, it does nothing
+        /// with them: it notifies the sources of segments that arrived damaged over the hop.
         mode: Mode = Mode::default();
         /// When the gateway accepts a client (mode `split`): once the server has accepted (`first`, which is the
         /// default there), or at once, before it connects to the server (`at-once`).
@@ -163,6 +166,11 @@ table! {
         /// The file with the key that the base stations and mobile hosts of a network share (modes `station` and
         /// `mobile`).
         network_key: String = "/etc/lasthop/network.key".to_owned();
+        /// The Unix datagram socket at which the driver of the hop's device, or its agent, reports frames that arrived
+        /// damaged (mode `notify`).
+        link_socket: String = "/run/lasthop/link.sock".to_owned();
+        /// The most notices that are sent in a second (mode `notify`).
+        notices: Count = Count(1000);
         /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
         /// it should be local. Without, there are none.
         metrics: Listening;
@@ -186,6 +194,15 @@ pub struct Peer {
     pub mtu: Option<u32>,
 }
 
+/// The reporter of damaged packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notifier {
+    /// Where the link tells which packets arrived damaged.
+    pub link_socket: PathBuf,
+    /// The most notices in a second.
+    pub notices: u32,
+}
+
 /// The work of a gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
@@ -197,12 +214,14 @@ pub enum Work {
     Station(Station, PathBuf),
     /// That of the agent of a mobile host, likewise.
     Mobile(Mobile, PathBuf),
+    /// That of a reporter of damaged packets.
+    Notify(Notifier),
 }
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// The interfaces of the network of the users; none in mode [`Mode::Mobile`].
+    /// The interfaces of the network of the users; none in modes [`Mode::Mobile`] and [`Mode::Notify`].
     pub lan: Vec<String>,
     /// The interface of the hop.
     pub wan: String,
@@ -228,6 +247,7 @@ impl Gateway {
             Work::Pair(..) => Mode::Pair,
             Work::Station(..) => Mode::Station,
             Work::Mobile(..) => Mode::Mobile,
+            Work::Notify(_) => Mode::Notify,
         }
     }
 
@@ -274,30 +294,39 @@ impl Gateway {
     }
 }
 
+/// Keys that some modes alone have a use for, and how these are called.
+const OF_MODES: [(&[&str], &[Mode], &str); 6] = [
+    (&["peer", "peer_key", "key", "listen", "mtu", "share"], &[Mode::Pair], "mode \"pair\""),
+    (
+        &["connect", "rate", "connections_per_user", "memory", "workers"],
+        &[Mode::Spoof, Mode::Split, Mode::Pair],
+        "modes \"spoof\", \"split\" and \"pair\"",
+    ),
+    (&["network_key"], &[Mode::Station, Mode::Mobile], "modes \"station\" and \"mobile\""),
+    (
+        &["lan", "cache", "teardown", "connections"],
+        &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station],
+        "modes other than \"mobile\" and \"notify\"",
+    ),
+    (
+        &["records", "profile", "tcp"],
+        &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station, Mode::Mobile],
+        "modes other than \"notify\"",
+    ),
+    (&["link_socket", "notices"], &[Mode::Notify], "mode \"notify\""),
+];
+
 /// Refuses keys that the mode has no use for.
 fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
-    const OF_PAIR: [&str; 6] = ["peer", "peer_key", "key", "listen", "mtu", "share"];
-    const OF_HOP: [&str; 5] = ["connect", "rate", "connections_per_user", "memory", "workers"];
-    const OF_CONNECTIONS: [&str; 4] = ["lan", "cache", "teardown", "connections"];
     let Some(table) = root.get_ref().as_table() else { return };
-    let mut refuse = |keys: &[&str], modes: &str| {
+    for (keys, _, modes) in OF_MODES.iter().filter(|(_, modes, _)| !modes.contains(mode)) {
         for (key, value) in keys.iter().filter_map(|&key| Some((key, table.get(key)?))) {
             let message = format!("`{key}` is of {modes} alone");
             let help = format!("leave it out, or set another mode: {modes}");
             problems.push(Problem::at(value.span(), message).help(help));
         }
-    };
-    if *mode != Mode::Pair {
-        refuse(&OF_PAIR, "mode \"pair\"");
     }
-    if matches!(mode, Mode::Station | Mode::Mobile) {
-        refuse(&OF_HOP, "modes \"spoof\", \"split\" and \"pair\"");
-    } else {
-        refuse(&["network_key"], "modes \"station\" and \"mobile\"");
-    }
-    if *mode == Mode::Mobile {
-        refuse(&OF_CONNECTIONS, "modes other than \"mobile\"");
-    } else if !table.contains_key("lan") {
+    if !matches!(mode, Mode::Mobile | Mode::Notify) && !table.contains_key("lan") {
         problems.push(Problem {
             message: "missing key `lan`".to_owned(),
             help: Some("it names the interface, or the interfaces, of the users".to_owned()),
@@ -312,7 +341,7 @@ fn resolve(
 ) -> Option<Gateway> {
     let own = match written.mode {
         // Over the hop, SRP carries the connections; and a host that moves says so itself.
-        Mode::Pair | Mode::Station | Mode::Mobile => own,
+        Mode::Pair | Mode::Station | Mode::Mobile | Mode::Notify => own,
         // Its users' ends know nothing of the hop.
         Mode::Spoof | Mode::Split => {
             let mut reprobing = Rlci::default();
@@ -448,6 +477,10 @@ fn resolve(
             Work::Station(station, written.network_key.into())
         }
         Mode::Mobile => Work::Mobile(Mobile::default(), written.network_key.into()),
+        Mode::Notify => Work::Notify(Notifier {
+            link_socket: written.link_socket.into(),
+            notices: count(written.notices),
+        }),
     };
     Some(Gateway {
         lan: lan.into_iter().map(Spanned::into_inner).collect(),

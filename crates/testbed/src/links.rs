@@ -14,6 +14,7 @@ use live::stack::Indications;
 use live::{Clock, Copies};
 use scenario::{Corrupted, Scenario};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Starts the links between the devices of a network, which it takes, and the boxes of its nodes.
@@ -22,7 +23,7 @@ pub(crate) fn start(
     seed: u64,
     clock: Clock,
     network: &mut Network,
-    nodes: Vec<Node>,
+    (nodes, link_sockets): (Vec<Node>, &LinkSockets),
     copies: &Copies,
     hosts: Hosts,
 ) -> Result<Running, Error> {
@@ -42,6 +43,7 @@ pub(crate) fn start(
             name: names.name(from, to),
             config: config.clone(),
             corruption,
+            reports_to: link_sockets.get(to).cloned(),
         });
         emulator.add_link(ends, directions);
     }
@@ -59,6 +61,9 @@ pub(crate) fn start(
     emulator.limit(Limits { lateness: scenario.testbed.late, share: scenario.testbed.void_above });
     Ok(emulator.start()?)
 }
+
+/// By the name of a node, the socket at which the drivers of its devices report what arrives damaged.
+pub type LinkSockets = BTreeMap<String, PathBuf>;
 
 /// Our hosts at work, by node, once they are.
 pub(crate) type Hosts = Arc<OnceLock<BTreeMap<usize, Indications<scenario::End>>>>;

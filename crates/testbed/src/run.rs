@@ -89,6 +89,7 @@ pub(crate) fn run_beside(
     let copies = Copies::default();
     let reach = links::Hosts::default();
     let state = Arc::new(RunState::new(scenario, clock));
+    let nodes = (nodes, &links::LinkSockets::new());
     let emulator =
         links::start(scenario, seed, clock, &mut network, nodes, &copies, reach.clone())?;
     let stacks = hosts::start(hosts, clock, &mut network, scenario, &copies)?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use testbed::{Emulation, Error};
+use testbed::{Emulation, Error, LinkSockets};
 
 /// The user's node, the gateway's and the server's.
 pub(crate) const USER: usize = 0;
@@ -77,16 +77,25 @@ impl World {
     /// Makes one with a hop that has these keys; `None`, and a word about it, where real packets are not
     /// permitted.
     pub(crate) fn new(hop: &str, label: &str) -> Option<World> {
-        World::start(&path(hop), label)
+        World::start(&path(hop), label, &LinkSockets::new())
     }
 
     /// The same with a gateway at either end of the hop.
     pub(crate) fn pair(hop: &str, label: &str) -> Option<World> {
-        World::start(&path_of_pair(hop), label)
+        World::start(&path_of_pair(hop), label, &LinkSockets::new())
     }
 
-    fn start(text: &str, label: &str) -> Option<World> {
-        match Emulation::start(&scenario(text), 1, label) {
+    /// The same with drivers that report what arrives damaged at a node to a socket.
+    pub(crate) fn pair_with_reports(
+        hop: &str,
+        label: &str,
+        (node, socket): (&str, PathBuf),
+    ) -> Option<World> {
+        World::start(&path_of_pair(hop), label, &LinkSockets::from([(node.to_owned(), socket)]))
+    }
+
+    fn start(text: &str, label: &str, link_sockets: &LinkSockets) -> Option<World> {
+        match Emulation::start_with(&scenario(text), 1, label, link_sockets) {
             Ok(emulation) => Some(World { emulation }),
             Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
                 let test = thread::current().name().unwrap_or("a test").to_owned();

@@ -89,7 +89,7 @@ fn base_stations_and_mobile_hosts_have_keys_of_their_own() {
         refused(&format!("lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n{key}"), 4, &message);
         refused(&format!("wan = \"b\"\nmode = \"mobile\"\n{key}"), 3, &message);
     }
-    let others = "`lan` is of modes other than \"mobile\" alone";
+    let others = "`lan` is of modes other than \"mobile\" and \"notify\" alone";
     refused("lan = \"a\"\nwan = \"b\"\nmode = \"mobile\"", 1, others);
     assert!(read("wan = \"b\"").unwrap_err().contains("missing key `lan`"));
     let mobile = read("wan = \"b\"\nmode = \"mobile\"\nnetwork_key = \"k\"").unwrap();

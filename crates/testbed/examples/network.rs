@@ -1,6 +1,6 @@
 //! The network of a scenario, for as long as standard input is open: `network FILE [SEED] [KEY=VALUE]...`.
-//! Values of keys, such as `links.0.delay`, are JSON, and replace those of the file. `link_socket.NODE=PATH` is the
-//! socket at which the drivers of the node's devices report what arrives damaged.
+//! Values of keys, such as `links.0.delay`, are JSON, and replace those of the file. `link_socket.LINK.NODE=PATH`
+//! is the socket at which the driver at the end of a link reports what arrives damaged.
 //!
 //! It prints a line of JSON when the network is there, with the namespace and the addresses (IPv4,
 //! IPv6) of each node, and another in the end: what the boxes counted, and why the run is void if it
@@ -23,8 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut link_sockets = testbed::LinkSockets::new();
     for setting in arguments {
         let (key, value) = setting.split_once('=').ok_or("expected KEY=VALUE")?;
-        if let Some(node) = key.strip_prefix("link_socket.") {
-            link_sockets.insert(node.to_owned(), value.into());
+        if let Some(end) = key.strip_prefix("link_socket.") {
+            let (link, node) = end.split_once('.').ok_or("expected link_socket.LINK.NODE")?;
+            link_sockets.insert((link.parse()?, node.to_owned()), value.into());
             continue;
         }
         let put = source.put(key, &serde_json::from_str(value)?);

@@ -29,7 +29,7 @@ impl Emulation {
         Emulation::start_with(scenario, seed, label, &LinkSockets::new())
     }
 
-    /// The same, with drivers that report what arrives damaged at nodes ([`wire::LinkReport`]).
+    /// The same, with drivers that report what arrives damaged at the ends of links ([`wire::LinkReport`]).
     ///
     /// # Errors
     /// As [`Emulation::start`].

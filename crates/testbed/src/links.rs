@@ -35,7 +35,7 @@ pub(crate) fn start(
     let devices = std::mem::take(&mut network.links);
     // As in the lab.
     let mut names = Names::new();
-    for (link, [near, far]) in scenario.links.iter().zip(devices) {
+    for (index, (link, [near, far])) in scenario.links.iter().zip(devices).enumerate() {
         let ends = [End { node: link.from, tun: near }, End { node: link.to, tun: far }];
         let [from, to] = ends.each_ref().map(|end| scenario.nodes[end.node].as_str());
         let directions = [(from, to, &link.forward), (to, from, &link.backward)];
@@ -43,7 +43,7 @@ pub(crate) fn start(
             name: names.name(from, to),
             config: config.clone(),
             corruption,
-            reports_to: link_sockets.get(to).cloned(),
+            reports_to: link_sockets.get(&(index, to.to_owned())).cloned(),
         });
         emulator.add_link(ends, directions);
     }
@@ -62,8 +62,9 @@ pub(crate) fn start(
     Ok(emulator.start()?)
 }
 
-/// By the name of a node, the socket at which the drivers of its devices report what arrives damaged.
-pub type LinkSockets = BTreeMap<String, PathBuf>;
+/// By the index of a link and the name of the node at one of its ends, the socket at which the driver there reports what
+/// arrives damaged.
+pub type LinkSockets = BTreeMap<(usize, String), PathBuf>;
 
 /// Our hosts at work, by node, once they are.
 pub(crate) type Hosts = Arc<OnceLock<BTreeMap<usize, Indications<scenario::End>>>>;

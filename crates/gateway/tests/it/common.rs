@@ -85,13 +85,10 @@ impl World {
         World::start(&path_of_pair(hop), label, &LinkSockets::new())
     }
 
-    /// The same with drivers that report what arrives damaged at a node to a socket.
-    pub(crate) fn pair_with_reports(
-        hop: &str,
-        label: &str,
-        (node, socket): (&str, PathBuf),
-    ) -> Option<World> {
-        World::start(&path_of_pair(hop), label, &LinkSockets::from([(node.to_owned(), socket)]))
+    /// The same with a driver at the gateway's end of the hop that reports to a socket what arrives damaged.
+    pub(crate) fn pair_with_reports(hop: &str, label: &str, socket: PathBuf) -> Option<World> {
+        let link_sockets = LinkSockets::from([((1, "gateway".to_owned()), socket)]);
+        World::start(&path_of_pair(hop), label, &link_sockets)
     }
 
     fn start(text: &str, label: &str, link_sockets: &LinkSockets) -> Option<World> {

@@ -14,9 +14,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wire::{Body, CopyId, CorruptionNotice, Icmp, Ip, Packet, SeqNumber};
 
-/// A hop of 40 ms that damages what goes to the user.
+/// A hop of 40 ms that damages 2 % of the full-sized packets to the user.
 const DAMAGING: &str = "rate = \"20 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"200 packets\"\n\
-                        backward = { errors = { packet = 0.02 } }";
+                        backward = { errors = { bit = 1.7e-6 } }";
 
 /// The gateway at the server's side, whose TCP over the hop takes losses for congestion, with these mechanisms.
 fn sender(world: &World, mode: &str, mechanisms: &str) -> Daemon {
@@ -58,7 +58,7 @@ impl Link {
 
     /// A network whose hop reports there.
     fn world(&self, hop: &str, label: &str) -> Option<World> {
-        World::pair_with_reports(hop, label, ("gateway", self.path()))
+        World::pair_with_reports(hop, label, self.path())
     }
 }
 
@@ -95,6 +95,7 @@ fn a_gateway_that_is_told_of_damaged_packets_does_not_slow_down() {
             let gateway = sender(&world, mode, "");
             let without = time_of_download(&world, ip, BYTES);
             let sent = count(&router, "notices sent");
+            eprintln!("{:?} {:?}", router.boxes().unwrap(), router.counts().unwrap());
             assert!(sent > 10, "{sent} notices");
             gateway.stop();
             let gateway = sender(&world, mode, ETEN);

@@ -105,6 +105,42 @@ fn base_stations_and_mobile_hosts_have_keys_of_their_own() {
 }
 
 #[test]
+fn a_reporter_of_damaged_packets_has_a_hop_and_keys_of_its_own() {
+    let Work::Notify(notifier) = read("wan = \"b\"\nmode = \"notify\"").unwrap().work else {
+        panic!("it is no reporter");
+    };
+    assert_eq!(notifier.link_socket, Path::new("/run/lasthop/link.sock"));
+    assert_eq!(notifier.notices, 1000);
+    let keys = "link_socket = \"/run/modem\"\nnotices = 7";
+    let Work::Notify(notifier) =
+        read(&format!("wan = \"b\"\nmode = \"notify\"\n{keys}")).unwrap().work
+    else {
+        panic!("it is no reporter");
+    };
+    assert_eq!((notifier.link_socket.as_path(), notifier.notices), (Path::new("/run/modem"), 7));
+    for (line, key) in [(3, "link_socket = \"/run/modem\""), (3, "notices = 7")] {
+        let error = read(&format!("lan = \"a\"\nwan = \"b\"\n{key}")).unwrap_err();
+        let name = key.split(' ').next().unwrap();
+        let message = format!("`{name}` is of mode \"notify\" alone");
+        assert!(error.contains(&message) && error.contains(&format!("toml:{line}")), "{error}");
+    }
+    for (key, modes) in [
+        ("lan = \"a\"", "other than \"mobile\" and \"notify\""),
+        ("connections = 5", "other than \"mobile\" and \"notify\""),
+        ("tcp = { mss = 900 }", "other than \"notify\""),
+        ("records = \"r\"", "other than \"notify\""),
+        ("rate = \"1 Mbit/s\"", "\"spoof\", \"split\" and \"pair\""),
+        ("network_key = \"k\"", "\"station\" and \"mobile\""),
+    ] {
+        let error = read(&format!("wan = \"b\"\nmode = \"notify\"\n{key}")).unwrap_err();
+        assert!(error.contains(&format!("is of modes {modes} alone")), "{error}");
+        assert!(error.contains("lasthopd.toml:3"), "{error}");
+    }
+    let error = read("wan = \"b\"\nmode = \"notify\"\nnotices = 0").unwrap_err();
+    assert!(error.contains("a whole number, at least 1"), "{error}");
+}
+
+#[test]
 fn several_workers_are_for_hops_without_a_rate() {
     let read = |keys: &str| read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}"));
     assert_eq!(read("").unwrap().workers, 1);

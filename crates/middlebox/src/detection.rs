@@ -81,10 +81,14 @@ impl Detector {
         // A port that may be wrong may be that of any of their flows.
         let any_port = vouched == Vouched::Addresses;
         let notice = CorruptionNotice::about(source, destination, segment, packet.payload.len);
-        let is_registered = self.registers_all && notice.len > 0
-            || self.flows.iter().any(|flow| {
-                (flow.0, flow.1) == (source, destination) && (any_port || flow.2 == port)
-            });
+        if self.registers_all && notice.len > 0 {
+            // There is no number of the copy.
+            return Some(Found { packet, notice: notice.by_timestamp(segment) });
+        }
+        let is_registered = self
+            .flows
+            .iter()
+            .any(|flow| (flow.0, flow.1) == (source, destination) && (any_port || flow.2 == port));
         is_registered.then_some(Found { packet, notice })
     }
 }

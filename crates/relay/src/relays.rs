@@ -116,8 +116,8 @@ pub struct Statistics {
     pub held_of_one_at_most: u64,
     /// Notices of corruption about segments of the box's.
     pub notices: u64,
-    /// Notices that did not come from where the segment went, and were ignored.
-    pub misdirected_notices: u64,
+    /// Notices of nodes that need not have seen the segment, which were ignored.
+    pub incredible_notices: u64,
 }
 
 impl Relays {
@@ -302,23 +302,30 @@ impl Relays {
         true
     }
 
-    /// Whether a packet is no notice, or one that comes from where the segment that it is about went: nodes on the way
-    /// send it. Who forges one from elsewhere need not see the connection.
+    /// Whether a packet is no notice, or one of a node that has seen the segment: it comes from where the segment went, and
+    /// repeats its timestamp, which one who forges it would have to guess. In a lab, notices name copies by numbers.
     fn is_credible(&mut self, packet: &Packet, is_behind_hop: bool) -> bool {
-        if !matches!(packet.body, Body::Icmp(Icmp::Corruption { .. } | Icmp::Survival(_))) {
+        let Body::Icmp(notice @ (Icmp::Corruption { .. } | Icmp::Survival(_))) = &packet.body
+        else {
             return true;
-        }
+        };
         let host = &self.halves.host;
-        let half = host.connection_of(packet).and_then(|id| host.application(id));
-        let Some((relay, side)) = half.map(|half| (half.relay, half.side)) else { return true };
+        let Some(id) = host.connection_of(packet) else { return true };
+        let half = host.application(id).map(|half| (half.relay, half.side));
+        let Some((relay, side)) = half else { return true };
         let Some(Some(Entry { behind_hop, .. })) = self.splits.get(relay as usize) else {
             return true;
         };
+        let names_copy =
+            !matches!(notice, Icmp::Corruption { notice, .. } if notice.timestamp.is_none());
+        let needs_copy =
+            host.settings().gather && host.connection(id).is_some_and(Connection::has_timestamps);
         let [own, other] = [side, side.other()].map(|side| behind_hop[side as usize]);
         // Neither may be known to be, and both can be.
-        let is_credible = own == other || own == is_behind_hop;
-        let Statistics { notices, misdirected_notices, .. } = &mut self.statistics;
-        *if is_credible { notices } else { misdirected_notices } += 1;
+        let comes_from_there = own == other || own == is_behind_hop;
+        let is_credible = comes_from_there && (names_copy || !needs_copy);
+        let Statistics { notices, incredible_notices, .. } = &mut self.statistics;
+        *if is_credible { notices } else { incredible_notices } += 1;
         is_credible
     }
 

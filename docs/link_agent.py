@@ -7,6 +7,7 @@ the end of its TCP header or further, in hexadecimal digits; an empty line is a 
 nothing can be read. The counters are those that the kernel has of the interface.
 """
 
+import contextlib
 import socket
 import struct
 import sys
@@ -20,10 +21,8 @@ AGENT = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
 def tell(kind: int, rest: bytes) -> None:
     """Sends a report, which is lost if lasthopd does not run or has enough to read."""
-    try:
+    with contextlib.suppress(OSError):
         AGENT.sendto(struct.pack("!BBH", 1, kind, 0) + rest, *PLACE or ["/run/lasthop/link.sock"])
-    except OSError:
-        pass
 
 
 def count() -> None:

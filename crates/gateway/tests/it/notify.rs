@@ -2,7 +2,9 @@
 //! end of the link retransmits at once.
 
 use crate::attack::wait_until;
-use crate::common::{CLEAN, FAR, Folder, GATEWAY, World, alone, beside, configuration_at, content};
+use crate::common::{
+    CLEAN, FAR, Folder, GATEWAY, Process, World, alone, beside, configuration_at, content,
+};
 use crate::process::Running;
 use base::Seed;
 use gateway::Daemon;
@@ -13,6 +15,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use wire::{Body, CopyId, CorruptionNotice, Icmp, Ip, Packet, SeqNumber};
@@ -218,6 +221,42 @@ fn garbage_at_the_link_socket_is_counted_and_stalls_nothing() {
 }
 
 #[test]
+fn the_agent_of_the_book_reports_frames_and_counters() {
+    beside(|| {
+        let link = Link::new("notify-agent");
+        let Some(world) = World::new(CLEAN, "notify-agent") else { return };
+        let router = reporter(&world, &link.socket());
+        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/link_agent.py");
+        let agent = Command::new("python3")
+            .args([program, "lo", &link.socket()])
+            .stdin(Stdio::piped())
+            .spawn();
+        let Ok(agent) = agent else {
+            let _ = writeln!(std::io::stderr(), "SKIPPED the agent of the book: no python3");
+            return;
+        };
+        let mut agent = Process(agent);
+        let mut packet = Packet {
+            ip: Ip::new(IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])),
+            ..Packet::BLANK
+        };
+        packet.make_tcp();
+        packet.payload.len = 1000;
+        let mut bytes = Vec::new();
+        packet.emit(&[7; 1000], &mut bytes).unwrap();
+        let headers: String = bytes[..40].iter().map(|octet| format!("{octet:02x}")).collect();
+        let mut input = agent.0.stdin.take().unwrap();
+        write!(input, "{headers}\n\n").unwrap();
+        drop(input);
+        wait_until(|| count(&router, "damaged frames reported") == 2);
+        assert_eq!(count(&router, "damaged frames without a segment"), 1);
+        assert!(router.boxes().unwrap().contains_key("frames of the link received"));
+        assert_eq!(router.counts().unwrap().refused, 0);
+        router.stop();
+    });
+}
+
+#[test]
 fn while_the_reporter_is_killed_and_starts_again_downloads_go_on() {
     alone(|| {
         let folder = Link::new("notify-killed");
@@ -281,7 +320,7 @@ fn the_examination_asks_for_an_address_of_notices_and_for_forwarding() {
         assert_eq!(about, ["forwarding"]);
         world.at(GATEWAY, || {
             live::netlink::set_sysctl("net.ipv4.ip_forward", "1").unwrap();
-            let mut flush = std::process::Command::new("ip");
+            let mut flush = Command::new("ip");
             assert!(flush.args(["addr", "flush", "dev", "lo"]).status().unwrap().success());
         });
         let findings = found();

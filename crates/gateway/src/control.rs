@@ -2,6 +2,7 @@
 //! `{"status":{...}}` or `{"error":"..."}`. Each connection carries one of both.
 
 use crate::capture::{self, Capture};
+use crate::placed::Placed;
 use crate::service::Handle;
 use crate::serving::{Exchange, Server};
 use crate::{Connections, Status};
@@ -10,9 +11,8 @@ use live::Clock;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::IpAddr;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Where the socket is, unless it is said otherwise.
 pub const SOCKET: &str = "/run/lasthop/lasthopd.sock";
@@ -61,9 +61,7 @@ enum Answer {
 
 /// A control socket, which is removed when this is dropped.
 pub(crate) struct Control {
-    path: PathBuf,
-    /// The socket's device and inode.
-    identity: (u64, u64),
+    _placed: Placed,
     _server: Server,
 }
 
@@ -76,44 +74,10 @@ impl Control {
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process answers there"));
         }
-        make_folder_of(path)?;
-        // No client finds the socket before its mode is set. What a process that was killed has left is replaced.
-        let mut fresh = path.as_os_str().to_owned();
-        fresh.push(format!(".{}", std::process::id()));
-        let fresh = PathBuf::from(fresh);
-        let listener = UnixListener::bind(&fresh)?;
-        let placed = std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o600))
-            .and_then(|()| std::fs::rename(&fresh, path));
-        if let Err(error) = placed {
-            let _ = std::fs::remove_file(&fresh);
-            return Err(error);
-        }
-        let identity = identity(path)?;
+        let (listener, placed) = Placed::bind(path, |path| UnixListener::bind(path))?;
         let server = Server::start("control", listener, move |exchange| answer(exchange, &handle))?;
-        Ok(Control { path: path.to_owned(), identity, _server: server })
+        Ok(Control { _placed: placed, _server: server })
     }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        // Another process may have replaced it.
-        if identity(&self.path).is_ok_and(|found| found == self.identity) {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Makes the folder of a file, if there is none.
-pub(crate) fn make_folder_of(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder),
-        _ => Ok(()),
-    }
-}
-
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let metadata = std::fs::symlink_metadata(path)?;
-    Ok((metadata.dev(), metadata.ino()))
 }
 
 fn has_line(bytes: &[u8]) -> bool {

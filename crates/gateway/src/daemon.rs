@@ -1,16 +1,17 @@
 //! The running gateway.
 
 use crate::connections::{Connection, Connections};
-use crate::control::make_folder_of;
 use crate::handover::{Before, Part};
 use crate::hop_watch::{self, HopWatch};
 use crate::host_settings;
 use crate::journal::Journal;
+use crate::link_socket::{LinkCounts, LinkSocket};
 use crate::lost::Lost;
 use crate::marking::{self, Marking, MarkingError};
 use crate::mhp::{self, Agent, Courier, Guests, Mailbox, Messages, NetworkKey};
 use crate::network::{self, Network};
 use crate::peer::{self, Mtu, PeerError, Way};
+use crate::placed::make_folder_of;
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
 use crate::workers::Workers;
@@ -24,10 +25,10 @@ use live::{Clock, Netlink};
 use middlebox::mhp::Keys;
 use middlebox::{
     BaseStation, BoxSettings, Contents, Gateway as PairGateway, Mobile, MobileAgent, Neighbour,
-    Pair, Site, Splitter, Spoofer, Station,
+    Pair, Reading, Reporter, Site, Splitter, Spoofer, Station,
 };
 use relay::Relays;
-use scenario::{Gateway, Mode, Peer, Work};
+use scenario::{Gateway, Mode, Notifier, Peer, Work};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -111,6 +112,8 @@ pub struct Daemon {
     clock: Clock,
     /// Records that were not written.
     unwritten: Arc<AtomicU64>,
+    /// What the link has told, if it is asked.
+    link: Option<Arc<LinkCounts>>,
     /// Of workers.
     _hop_watch: Option<HopWatch>,
     /// Of a base station.
@@ -161,7 +164,7 @@ impl Daemon {
         let (work, memory) = part_of(&gateway.work, owners.workers());
         let known = before.as_ref().and_then(|before| before.peer);
         let mut way: Option<Box<dyn Underlay>> = None;
-        let mut station = None;
+        let (mut station, mut link) = (None, None);
         let mut kinds = Vec::new();
         for _ in 0..owners.workers() {
             let mut kind = match &work {
@@ -218,6 +221,17 @@ impl Daemon {
                     let random = Seed(getrandom::u64()?).stream("none");
                     let marker = at_site(gateway, [none, none], mtu, make)?;
                     Kind::Spep(marker, Relays::new(none, random))
+                }
+                Work::Notify(notifier) => {
+                    let path = &notifier.link_socket;
+                    let counts = link.insert(Arc::<LinkCounts>::default());
+                    let socket = LinkSocket::open(path, Arc::clone(counts)).map_err(|source| {
+                        Error::Listening { place: path.display().to_string(), source }
+                    })?;
+                    way = Some(Box::new(socket));
+                    let own = network::notifying(&Netlink::open()?, gateway);
+                    let none = Seed(getrandom::u64()?).stream("none");
+                    Kind::Notify(Box::new(reporter(notifier, own)), Relays::new(NOBODY, none))
                 }
             };
             // Those of connections alone go on: associations must not get the tokens of earlier ones.
@@ -285,6 +299,14 @@ impl Daemon {
                 // Each router is another base station.
                 HopWatch::start(&gateway.wan, Duration::ZERO, attach)?
             }
+            (Mode::Notify, Some(caller)) => {
+                let (netlink, of) = (Netlink::open()?, gateway.clone());
+                HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| {
+                    let own = network::notifying(&netlink, &of);
+                    // One that has ended need not know.
+                    let _ = caller.call(move |_, plane, _| plane.set_addresses(own));
+                })?
+            }
             _ => {
                 let tell = workers.hop_bell();
                 HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| tell())?
@@ -300,6 +322,7 @@ impl Daemon {
             mtu,
             clock,
             unwritten,
+            link,
             _hop_watch: Some(hop_watch),
             _courier: courier,
             _network: Some(network),
@@ -314,6 +337,7 @@ impl Daemon {
             mtu: u16::MAX,
             clock: Clock::of_machine(),
             unwritten: Arc::default(),
+            link: None,
             _hop_watch: None,
             _courier: None,
             _network: None,
@@ -391,7 +415,12 @@ impl Daemon {
             observed
         };
         let of_each = self.workers.call_each(observe)?.into_iter();
-        let observed = of_each.reduce(Observation::and).unwrap_or_default();
+        let mut observed = of_each.reduce(Observation::and).unwrap_or_default();
+        if let Some(link) = &self.link {
+            link.each(|name, value| {
+                observed.counters.insert(name, value);
+            });
+        }
         Ok(Observation { unwritten: self.unwritten.load(Ordering::Relaxed), ..observed })
     }
 
@@ -561,7 +590,9 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
             (&mut pair.connections, &mut pair.connections_per_user, &mut pair.memory)
         }
         // One thread does it.
-        Work::Station(..) | Work::Mobile(..) | Work::Spep(..) => return (work, of_machine / 4),
+        Work::Station(..) | Work::Mobile(..) | Work::Spep(..) | Work::Notify(_) => {
+            return (work, of_machine / 4);
+        }
     };
     *connections = connections.div_ceil(workers);
     *of_user = of_user.map(|most| most.div_ceil(workers));
@@ -575,6 +606,18 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
 fn splitter(gateway: &Gateway, spoofer: &Spoofer, mtu: u16) -> Result<Splitter, Error> {
     let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     at_site(gateway, [none, none], mtu, |site| spoofer.splitter(site))
+}
+
+/// The address of a box that speaks in nobody's name.
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The box of a reporter of damaged packets with these addresses.
+fn reporter(notifier: &Notifier, own: Vec<IpAddr>) -> Reporter {
+    let mut reporter = Reporter::new(NOBODY, Reporter::SIZE_ICMP, Reading::Whole);
+    reporter.set_addresses(own);
+    reporter.set_limit(notifier.notices);
+    reporter.register_all();
+    reporter
 }
 
 /// The box of one of two gateways with these names.

@@ -4,7 +4,7 @@
 
 mod firewall;
 mod iptables;
-mod pair;
+mod mode;
 mod rules;
 mod spep;
 mod system;
@@ -107,6 +107,8 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     let mut findings = vec![system::capability()];
     let is_host = gateway.mode() == Mode::Mobile;
     let mut has_devices = true;
+    // Whether packets are to pass the gateway.
+    let is_on_path = !network::rules(gateway).is_empty();
     match Netlink::open() {
         Ok(netlink) => {
             has_devices = marking::has_devices(&netlink, gateway, running);
@@ -123,7 +125,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
             }
             // What is wrong so far leads packets astray.
             let is_well = findings.iter().all(|finding| finding.severity < Severity::Error);
-            if !is_host && has_devices && is_well {
+            if !is_host && has_devices && is_on_path && is_well {
                 findings.extend(ways::examine(&netlink, gateway, running));
             }
         }
@@ -132,7 +134,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     if !running {
         findings.extend(system::metrics(gateway));
     }
-    findings.extend(pair::examine(gateway, running));
+    findings.extend(mode::examine(gateway, running));
     findings.extend(spep::examine(gateway, has_devices));
     if has_devices {
         findings.extend(firewall::examine(gateway));
@@ -144,7 +146,9 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
 fn examine_devices(netlink: &Netlink, gateway: &Gateway, running: bool) -> Vec<Finding> {
     let is_ipv4 = network::families(gateway).any(|family| family == Family::V4);
     let mut findings: Vec<_> = is_ipv4.then(system::reverse_paths).flatten().into_iter().collect();
-    findings.extend(system::rules(netlink, gateway));
+    if !network::rules(gateway).is_empty() {
+        findings.extend(system::rules(netlink, gateway));
+    }
     findings.extend(match running {
         true => system::own(netlink, gateway),
         false => system::taken(netlink),

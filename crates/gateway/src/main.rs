@@ -276,11 +276,12 @@ fn act(command: Command) -> Result<ExitCode, String> {
             let by_hand = match gateway.mode() {
                 Mode::Station | Mode::Mobile => Some("station"),
                 Mode::Spep => Some("spep"),
+                Mode::Notify => Some("corruption-reporter"),
                 Mode::Spoof | Mode::Split | Mode::Pair => None,
             };
             if let Some(name) = by_hand {
                 return Err(format!(
-                    "the lab's scenarios of mobile hosts are written by hand: see its box `{name}`"
+                    "no scenario follows from this mode: write one with the lab's box `{name}`"
                 ));
             }
             if rate.is_none() && gateway.rate().is_none() {

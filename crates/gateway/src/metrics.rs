@@ -1,5 +1,6 @@
 //! Metrics for Prometheus, in the text format of OpenMetrics 1.0.
 
+use crate::link_socket::LinkCounts;
 use crate::service::Handle;
 use crate::serving::{Exchange, Server};
 use crate::{Observation, Status};
@@ -106,6 +107,9 @@ const LEVELS: [(&str, &str, &str); 2] = [
 
 /// The counter of the box that is the rate of the hop.
 const RATE: &str = "rate of the hop, bit/s";
+/// The counters of a link that counts frames itself, by what became of them.
+const FRAMES: [(&str, &str); 2] =
+    [(LinkCounts::RECEIVED, "received"), (LinkCounts::DAMAGED, "damaged")];
 /// What counts of connections that were left alone begin with.
 const LEFT: &str = "connections not split: ";
 
@@ -182,8 +186,13 @@ impl Collector for Moment {
         let left = left.map(|(reason, count)| ([("reason", reason)], count));
         let help = "Connections that passed without being split";
         family(e, "connections_unsplit", help, MetricType::Counter, left)?;
+        let frames =
+            FRAMES.iter().filter_map(|(of, fate)| Some(([("fate", *fate)], *counters.get(of)?)));
+        let help = "Frames of the hop by what became of them, as its link counts them";
+        family(e, "link_frames", help, MetricType::Counter, frames)?;
         let known = |name: &str| {
-            COUNTERS.iter().chain(&LEVELS).any(|(of, ..)| *of == name)
+            FRAMES.iter().any(|(of, _)| *of == name)
+                || COUNTERS.iter().chain(&LEVELS).any(|(of, ..)| *of == name)
                 || name == RATE
                 || name.starts_with(LEFT)
         };

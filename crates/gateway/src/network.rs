@@ -106,8 +106,11 @@ impl Network {
 }
 
 /// Those that send what arrives by the interfaces of a gateway to the device of its side: TCP, and ICMP, which has
-/// the errors about it; or what is to be marked, ESP from the LAN.
+/// the errors about it; or what is to be marked, ESP from the LAN. None if no packets are to pass the gateway.
 pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
+    if gateway.mode() == Mode::Notify {
+        return Vec::new();
+    }
     if gateway.mode() == Mode::Mobile {
         let [from_host, to_host] = TABLES;
         let sent = DEVICES[Side::Wan as usize];
@@ -220,6 +223,13 @@ fn own_address(netlink: &Netlink, interface: &str) -> Result<IpAddr, Error> {
     })
 }
 
+/// The router's own addresses for its notices: those of the interface of the hop, and of a version of IP of which it has
+/// none, those of `lo`.
+pub(crate) fn notifying(netlink: &Netlink, gateway: &Gateway) -> Vec<IpAddr> {
+    let of = |name: &str| netlink.attachment(name).addresses.into_iter();
+    of(&gateway.wan).chain(of("lo")).filter(|address| !address.is_loopback()).collect()
+}
+
 /// Removes the rules that a gateway which was killed has left in the network namespace of the calling thread. Returns how
 /// many there were.
 pub(crate) fn remove_rules() -> Result<usize, Error> {
@@ -249,6 +259,13 @@ fn device(
     // In a container, it may be as it should be, and not be ours to set.
     if netlink::sysctl(&filter).is_ok_and(|value| value != "0") {
         netlink::set_sysctl(&filter, "0")?;
+    }
+    if gateway.mode() == Mode::Notify {
+        // Its notices have an address of the router's own.
+        let local = format!("net.ipv4.conf.{name}.accept_local");
+        if netlink::sysctl(&local).is_ok_and(|value| value != "1") {
+            netlink::set_sysctl(&local, "1")?;
+        }
     }
     let mode = format!("net.ipv6.conf.{name}.addr_gen_mode");
     match netlink::sysctl(&mode).map(|_| netlink::set_sysctl(&mode, "1")) {

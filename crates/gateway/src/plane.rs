@@ -6,7 +6,7 @@ use crate::records::Records;
 use base::Time;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use live::inline::Side;
-use middlebox::{BaseStation, Gateway, Splitter};
+use middlebox::{BaseStation, Gateway, Reporter, Splitter};
 use relay::{Change, Handover, Relays};
 use scenario::Work;
 use std::net::IpAddr;
@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Mobile(Box<Agent>),
     /// Mode `spep` in user space: the lab's box, which relays none, either.
     Spep(Box<dyn Middlebox + Send>, Relays),
+    /// Mode `notify`, which relays none either.
+    Notify(Box<Reporter>, Relays),
 }
 
 impl Kind {
@@ -52,7 +54,7 @@ impl Kind {
             Kind::Pair(gateway) => gateway.relays_mut(),
             Kind::Station(station) => station.relays_mut(),
             Kind::Mobile(agent) => &mut agent.relays,
-            Kind::Spep(_, none) => none,
+            Kind::Spep(_, none) | Kind::Notify(_, none) => none,
         }
     }
 }
@@ -97,7 +99,10 @@ impl Plane {
         match (&mut self.kind, work) {
             (Kind::Spoof(splitter), Work::Spoof(spoofer)) => splitter.set(spoofer, tcp),
             (Kind::Pair(gateway), Work::Pair(pair, _)) => gateway.set(pair, tcp),
-            // Its mode stays.
+            (Kind::Notify(reporter, _), Work::Notify(notifier)) => {
+                reporter.set_limit(notifier.notices);
+            }
+            // Nothing of it may be set, or its mode is another, which stays.
             _ => {}
         }
     }
@@ -144,6 +149,13 @@ impl Plane {
         }
     }
 
+    /// The addresses of the router have changed, from which it sends notices.
+    pub(crate) fn set_addresses(&mut self, addresses: Vec<IpAddr>) {
+        if let Kind::Notify(reporter, _) = &mut self.kind {
+            reporter.set_addresses(addresses);
+        }
+    }
+
     fn get(&self) -> &dyn Middlebox {
         match &self.kind {
             Kind::Spoof(splitter) => splitter,
@@ -151,6 +163,7 @@ impl Plane {
             Kind::Station(station) => &**station,
             Kind::Mobile(agent) => &agent.agent,
             Kind::Spep(station, _) => &**station,
+            Kind::Notify(reporter, _) => &**reporter,
         }
     }
 
@@ -161,6 +174,7 @@ impl Plane {
             Kind::Station(station) => &mut **station,
             Kind::Mobile(agent) => &mut agent.agent,
             Kind::Spep(station, _) => &mut **station,
+            Kind::Notify(reporter, _) => &mut **reporter,
         }
     }
 }

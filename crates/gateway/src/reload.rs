@@ -75,6 +75,9 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
             ("flows", old.flows != new.flows),
             ("idle", old.idle != new.idle),
         ]),
+        (Work::Notify(old), Work::Notify(new)) => {
+            keys.push(("link_socket", old.link_socket != new.link_socket));
+        }
         // The mode differs.
         _ => {}
     }

@@ -86,7 +86,7 @@ impl Core {
                     "who is attached where cannot be handed over to another program".to_owned()
                 );
             }
-            Mode::Spep => {
+            Mode::Spep | Mode::Notify => {
                 let why = "it has no connections to hand over: systemctl restart lasthopd, and packets pass meanwhile";
                 return Err(why.to_owned());
             }

@@ -13,6 +13,7 @@
 
 mod buffers;
 mod core;
+mod driver;
 mod edit;
 mod machine;
 mod nodes;
@@ -32,6 +33,7 @@ use base::Seed;
 use link::{Attachments, Config, Outages, WhenDown};
 use rustix::event::EventfdFlags;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use worker::Worker;
@@ -56,6 +58,9 @@ pub struct Direction {
     pub config: Config,
     /// What corruption is.
     pub corruption: Corruption,
+    /// The socket at which the driver of the device at its end reports the packets that it drops because they are
+    /// corrupted, and how many there were ([`wire::LinkReport`]).
+    pub reports_to: Option<PathBuf>,
 }
 
 /// One end of a link: a device without offload, and the node in whose namespace it is.

@@ -51,15 +51,22 @@ pub(crate) struct Detector {
     reading: Reading,
     /// Source, destination, and port of the data.
     flows: Vec<(IpAddr, IpAddr, u16)>,
+    /// Whatever carries data is of a registered flow.
+    registers_all: bool,
 }
 
 impl Detector {
     pub(crate) fn new(reading: Reading) -> Detector {
-        Detector { reading, flows: Vec::new() }
+        Detector { reading, flows: Vec::new(), registers_all: false }
     }
 
     pub(crate) fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
         self.flows.push((source, destination, destination_port));
+    }
+
+    /// Registers all flows, in the directions in which they carry data.
+    pub(crate) fn register_all(&mut self) {
+        self.registers_all = true;
     }
 
     /// Examines a corrupted packet; `None` if it is of no registered flow.
@@ -73,12 +80,16 @@ impl Detector {
         let port = segment.destination_port;
         // A port that may be wrong may be that of any of their flows.
         let any_port = vouched == Vouched::Addresses;
-        let mut flows = self.flows.iter();
-        flows.find(|flow| {
-            (flow.0, flow.1) == (source, destination) && (any_port || flow.2 == port)
-        })?;
         let notice = CorruptionNotice::about(source, destination, segment, packet.payload.len);
-        Some(Found { packet, notice })
+        if self.registers_all && notice.len > 0 {
+            // There is no number of the copy.
+            return Some(Found { packet, notice: notice.by_timestamp(segment) });
+        }
+        let is_registered = self
+            .flows
+            .iter()
+            .any(|flow| (flow.0, flow.1) == (source, destination) && (any_port || flow.2 == port));
+        is_registered.then_some(Found { packet, notice })
     }
 }
 

@@ -4,8 +4,8 @@
 use crate::detection::{Detector, Found, Headers, Reading};
 use crate::table::{Settings, Site};
 use crate::tunnel::{Association, Ends};
-use base::Time;
 use base::settings::Kind;
+use base::{Duration, Time};
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,31 @@ pub struct Reporter {
     resolved: Vec<Ends>,
     /// Associations without encryption.
     readable: Vec<Association>,
+    limit: Option<Limit>,
+    sent: u64,
+    withheld: u64,
+}
+
+/// The most notices in a second.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    most: u32,
+    /// The end of the present second.
+    until: Time,
+    /// The notices in it.
+    sent: u32,
+}
+
+impl Limit {
+    /// Whether one more notice may be sent, which it is then.
+    fn admits(&mut self, now: Time) -> bool {
+        if self.until <= now {
+            (self.until, self.sent) = (now + Duration::from_secs(1), 0);
+        }
+        let admits = self.sent < self.most;
+        self.sent += u32::from(admits);
+        admits
+    }
 }
 
 impl Reporter {
@@ -43,7 +68,25 @@ impl Reporter {
             detector: Detector::new(reading),
             resolved: Vec::new(),
             readable: Vec::new(),
+            limit: None,
+            sent: 0,
+            withheld: 0,
         }
+    }
+
+    /// Sends notices from these addresses alone.
+    pub fn set_addresses(&mut self, addresses: Vec<IpAddr>) {
+        self.addresses = addresses;
+    }
+
+    /// Sends at most so many notices in a second.
+    pub fn set_limit(&mut self, most: u32) {
+        self.limit = Some(Limit { most, until: Time::ZERO, sent: 0 });
+    }
+
+    /// Registers all flows: whatever carries data is reported.
+    pub fn register_all(&mut self) {
+        self.detector.register_all();
     }
 
     /// Adds an address for notices of the other IP version.
@@ -94,13 +137,23 @@ impl Middlebox for Reporter {
         !self.readable.is_empty()
     }
 
-    fn link(&mut self, _now: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        count("notices sent", self.sent);
+        count("notices withheld by their limit", self.withheld);
+    }
+
+    fn link(&mut self, now: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let LinkEvent::Corrupted(packet) = event else {
             return;
         };
         if let Some((target, message)) = self.notice(packet) {
             let own = self.addresses.iter().find(|own| own.is_ipv6() == target.is_ipv6());
             let Some(&own) = own else { return };
+            if self.limit.as_mut().is_some_and(|limit| !limit.admits(now)) {
+                self.withheld += 1;
+                return;
+            }
+            self.sent += 1;
             let (ip, body) = (Ip::new(own, target), Body::Icmp(message));
             cx.send(Packet { ip, body, ..Packet::BLANK });
         }
@@ -155,6 +208,43 @@ mod tests {
     use super::*;
     use host::Outbox;
     use wire::{CopyId, Segment, SeqNumber};
+
+    /// The notices of a reporter about so many damaged segments with `len` bytes at a time, milliseconds.
+    fn notices(reporter: &mut Reporter, at: u64, count: usize, len: u32) -> usize {
+        let ip = Ip::new(IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let mut packet = Packet { ip, body: Body::Tcp(Segment::default()), ..Packet::BLANK };
+        packet.payload.len = len;
+        let mut outbox = Outbox::default();
+        let now = Time::ZERO + Duration::from_millis(at);
+        for _ in 0..count {
+            let mut cx = outbox.context();
+            reporter.link(now, Port(0), LinkEvent::Corrupted(&packet), &mut cx);
+        }
+        outbox.into_packets().len()
+    }
+
+    #[test]
+    fn no_more_notices_are_sent_in_a_second_than_there_may_be() {
+        let mut reporter =
+            Reporter::new(IpAddr::from([10, 0, 0, 3]), Reporter::SIZE_ICMP, Reading::Whole);
+        assert_eq!(notices(&mut reporter, 0, 10, 100), 0, "no flow is registered");
+        reporter.register_all();
+        reporter.set_limit(5);
+        assert_eq!(notices(&mut reporter, 0, 3, 100), 3);
+        assert_eq!(notices(&mut reporter, 999, 3, 100), 2);
+        assert_eq!(notices(&mut reporter, 1000, 7, 100), 5);
+        let mut counts = Vec::new();
+        reporter.counts(&mut |name, count| counts.push((name, count)));
+        assert_eq!(counts, [("notices sent", 10), ("notices withheld by their limit", 3)]);
+    }
+
+    #[test]
+    fn a_segment_without_data_is_not_worth_a_notice_where_all_flows_are_registered() {
+        let mut reporter =
+            Reporter::new(IpAddr::from([10, 0, 0, 3]), Reporter::SIZE_ICMP, Reading::Whole);
+        reporter.register_all();
+        assert_eq!(notices(&mut reporter, 0, 3, 0), 0);
+    }
 
     #[test]
     fn only_registered_flows_are_notified_and_of_which_copy() {

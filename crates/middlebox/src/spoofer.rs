@@ -357,6 +357,8 @@ impl Middlebox for Splitter {
         count("split connections that are over", statistics.over);
         count("bytes held at most", statistics.held_at_most);
         count("bytes held at most of one connection", statistics.held_of_one_at_most);
+        count("notices of corruption", statistics.notices);
+        count("notices of corruption, incredible", statistics.incredible_notices);
         count("rate of the hop, bit/s", self.relays.hop_rate().map_or(0, |rate| rate.as_bps()));
         self.handshakes.left.report(count);
     }

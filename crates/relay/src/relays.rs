@@ -32,7 +32,7 @@ use opening::Waiting;
 use rustc_hash::FxHashMap;
 use tcp::{Connection, Events};
 use users::Users;
-use wire::{Packet, Payload};
+use wire::{Body, Icmp, Packet, Payload};
 
 /// Split connections.
 pub struct Relays {
@@ -114,6 +114,10 @@ pub struct Statistics {
     pub held_at_most: u64,
     /// The most that were held of one connection, in both directions.
     pub held_of_one_at_most: u64,
+    /// Notices of corruption about segments of the box's.
+    pub notices: u64,
+    /// Notices of nodes that need not have seen the segment, which were ignored.
+    pub incredible_notices: u64,
 }
 
 impl Relays {
@@ -279,6 +283,9 @@ impl Relays {
     }
 
     fn handle(&mut self, now: Time, packet: &Packet, is_behind_hop: bool) -> bool {
+        if !self.is_credible(packet, is_behind_hop) {
+            return false;
+        }
         let Some(id) = self.halves.host.handle_known(now, packet) else { return false };
         let half = self.halves.host.application(id).map(|half| (half.relay, half.side));
         if let Some((relay, side)) = half
@@ -293,6 +300,33 @@ impl Relays {
             self.count_held(relay);
         }
         true
+    }
+
+    /// Whether a packet is no notice, or one of a node that has seen the segment: it comes from where the segment went, and
+    /// repeats its timestamp, which one who forges it would have to guess. In a lab, notices name copies by numbers.
+    fn is_credible(&mut self, packet: &Packet, is_behind_hop: bool) -> bool {
+        let Body::Icmp(notice @ (Icmp::Corruption { .. } | Icmp::Survival(_))) = &packet.body
+        else {
+            return true;
+        };
+        let host = &self.halves.host;
+        let Some(id) = host.connection_of(packet) else { return true };
+        let half = host.application(id).map(|half| (half.relay, half.side));
+        let Some((relay, side)) = half else { return true };
+        let Some(Some(Entry { behind_hop, .. })) = self.splits.get(relay as usize) else {
+            return true;
+        };
+        let names_copy =
+            !matches!(notice, Icmp::Corruption { notice, .. } if notice.timestamp.is_none());
+        let needs_copy =
+            host.settings().gather && host.connection(id).is_some_and(Connection::has_timestamps);
+        let [own, other] = [side, side.other()].map(|side| behind_hop[side as usize]);
+        // Neither may be known to be, and both can be.
+        let comes_from_there = own == other || own == is_behind_hop;
+        let is_credible = comes_from_there && (names_copy || !needs_copy);
+        let Statistics { notices, incredible_notices, .. } = &mut self.statistics;
+        *if is_credible { notices } else { incredible_notices } += 1;
+        is_credible
     }
 
     /// Takes note of what a half has delivered over the hop.

@@ -45,6 +45,9 @@ pub enum Mode {
     Mobile,
     /// It marks packets of ESP, so that mobile hosts tell corruption from congestion (SPEP, `obanaik2003`).
     Spep,
+    /// It is at the end of a link that can tell which packets arrived damaged, and notifies their sources (ETEN,
+    /// `bbn8333`). No packets pass it.
+    Notify,
 }
 
 /// Where packets are marked (mode [`Mode::Spep`]).
@@ -125,9 +128,8 @@ impl Shape for Hop {
 table! {
     /// The configuration of a gateway.
     struct Written {
-        /// The interface, or the interfaces, of the network of the users.
-        ///
-        /// A mobile host (mode `mobile`) has none.
+        /// The interface, or the interfaces, of the network of the users. In modes `mobile` and `notify`, there are
+        /// none.
         lan: Interfaces;
         /// The interface of the hop.
         wan: Spanned<String>, needed;
@@ -136,6 +138,8 @@ table! {
         /// gateway at its other end (`pair`). As a base station, it splits those of mobile hosts, and hands them over
         /// to the next base station (`station`); `mobile` is the agent of such a host. Or it splits none, and marks
         /// packets of ESP instead, so that mobile hosts learn where others were lost (`spep`).
+        /// In mode `notify`, it does nothing with them: it notifies the sources of segments that arrived damaged over
+        /// the hop.
         mode: Mode = Mode::default();
         /// When the gateway accepts a client (mode `split`): once the server has accepted (`first`, which is the
         /// default there), or at once, before it connects to the server (`at-once`).
@@ -186,6 +190,11 @@ table! {
         flows: Count;
         /// A flow that has been idle for longer is forgotten (mode `spep`).
         idle: Quantity<Duration>;
+        /// The Unix datagram socket at which the driver of the hop's device, or its agent, reports frames that arrived
+        /// damaged (mode `notify`).
+        link_socket: String = "/run/lasthop/link.sock".to_owned();
+        /// The most notices that are sent in a second (mode `notify`).
+        notices: Count = Count(1000);
         /// Where metrics for Prometheus are served, under `/metrics`. Whoever reaches this address can read them:
         /// it should be local. Without, there are none.
         metrics: Listening;
@@ -209,6 +218,15 @@ pub struct Peer {
     pub mtu: Option<u32>,
 }
 
+/// The reporter of damaged packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notifier {
+    /// Where the link tells which packets arrived damaged.
+    pub link_socket: PathBuf,
+    /// The most notices in a second.
+    pub notices: u32,
+}
+
 /// The work of a gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
@@ -222,12 +240,14 @@ pub enum Work {
     Mobile(Mobile, PathBuf),
     /// That of the base station of SPEP, whose hop is called so, too, and where it is done.
     Spep(SpepStation, DataPath),
+    /// That of a reporter of damaged packets.
+    Notify(Notifier),
 }
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// The interfaces of the network of the users; none in mode [`Mode::Mobile`].
+    /// The interfaces of the network of the users; none in modes [`Mode::Mobile`] and [`Mode::Notify`].
     pub lan: Vec<String>,
     /// The interface of the hop.
     pub wan: String,
@@ -254,6 +274,7 @@ impl Gateway {
             Work::Station(..) => Mode::Station,
             Work::Mobile(..) => Mode::Mobile,
             Work::Spep(..) => Mode::Spep,
+            Work::Notify(_) => Mode::Notify,
         }
     }
 
@@ -300,45 +321,45 @@ impl Gateway {
     }
 }
 
+/// Keys that some modes alone have a use for, and how these are called.
+const OF_MODES: [(&[&str], &[Mode], &str); 8] = [
+    (&["peer", "peer_key", "key", "listen", "mtu", "share"], &[Mode::Pair], "mode \"pair\""),
+    (
+        &["connect", "rate", "connections_per_user", "memory", "workers"],
+        &[Mode::Spoof, Mode::Split, Mode::Pair],
+        "modes \"spoof\", \"split\" and \"pair\"",
+    ),
+    (&["network_key"], &[Mode::Station, Mode::Mobile], "modes \"station\" and \"mobile\""),
+    (
+        &["cache", "teardown", "connections"],
+        &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station],
+        "modes \"spoof\", \"split\", \"pair\" and \"station\"",
+    ),
+    (
+        &["lan"],
+        &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station, Mode::Spep],
+        "modes other than \"mobile\" and \"notify\"",
+    ),
+    (
+        &["records", "profile", "tcp"],
+        &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station, Mode::Mobile],
+        "modes other than \"spep\" and \"notify\"",
+    ),
+    (&["data_path", "flows", "idle"], &[Mode::Spep], "mode \"spep\""),
+    (&["link_socket", "notices"], &[Mode::Notify], "mode \"notify\""),
+];
+
 /// Refuses keys that the mode has no use for.
 fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
-    const OF_PAIR: [&str; 6] = ["peer", "peer_key", "key", "listen", "mtu", "share"];
-    const OF_HOP: [&str; 5] = ["connect", "rate", "connections_per_user", "memory", "workers"];
-    const OF_SPLIT: [&str; 3] = ["cache", "teardown", "connections"];
-    const OF_TCP: [&str; 3] = ["profile", "tcp", "records"];
-    const OF_SPEP: [&str; 3] = ["data_path", "flows", "idle"];
     let Some(table) = root.get_ref().as_table() else { return };
-    let mut refuse = |keys: &[&str], modes: &str| {
+    for (keys, _, modes) in OF_MODES.iter().filter(|(_, modes, _)| !modes.contains(mode)) {
         for (key, value) in keys.iter().filter_map(|&key| Some((key, table.get(key)?))) {
             let message = format!("`{key}` is of {modes} alone");
             let help = format!("leave it out, or set another mode: {modes}");
             problems.push(Problem::at(value.span(), message).help(help));
         }
-    };
-    if *mode != Mode::Pair {
-        refuse(&OF_PAIR, "mode \"pair\"");
     }
-    if *mode != Mode::Spep {
-        refuse(&OF_SPEP, "mode \"spep\"");
-    } else {
-        refuse(&OF_TCP, "modes other than \"spep\"");
-    }
-    if matches!(mode, Mode::Station | Mode::Mobile | Mode::Spep) {
-        refuse(&OF_HOP, "modes \"spoof\", \"split\" and \"pair\"");
-    }
-    if !matches!(mode, Mode::Station | Mode::Mobile) {
-        refuse(&["network_key"], "modes \"station\" and \"mobile\"");
-    }
-    if matches!(mode, Mode::Mobile | Mode::Spep) {
-        let modes = match mode {
-            Mode::Mobile => "modes other than \"mobile\"",
-            _ => "modes other than \"spep\"",
-        };
-        refuse(&OF_SPLIT, modes);
-    }
-    if *mode == Mode::Mobile {
-        refuse(&["lan"], "modes other than \"mobile\"");
-    } else if !table.contains_key("lan") {
+    if !matches!(mode, Mode::Mobile | Mode::Notify) && !table.contains_key("lan") {
         problems.push(Problem {
             message: "missing key `lan`".to_owned(),
             help: Some("it names the interface, or the interfaces, of the users".to_owned()),
@@ -353,7 +374,7 @@ fn resolve(
 ) -> Option<Gateway> {
     let own = match written.mode {
         // Over the hop, SRP carries the connections; they are the host's own; or there are none.
-        Mode::Pair | Mode::Mobile | Mode::Spep => own,
+        Mode::Pair | Mode::Mobile | Mode::Spep | Mode::Notify => own,
         // Its users' ends know nothing of the hop.
         Mode::Spoof | Mode::Split | Mode::Station => {
             let mut reprobing = Rlci::default();
@@ -501,6 +522,10 @@ fn resolve(
             };
             Work::Spep(station, written.data_path)
         }
+        Mode::Notify => Work::Notify(Notifier {
+            link_socket: written.link_socket.into(),
+            notices: count(written.notices),
+        }),
     };
     Some(Gateway {
         lan: lan.into_iter().map(Spanned::into_inner).collect(),

@@ -39,7 +39,7 @@ pub use flow::{
     Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Profile,
     RateControl, ReceiveBuffer, Report, Stack, Stacks, Traffic, Transport, Window, Workload,
 };
-pub use gateway::{DataPath, Gateway, LabHop, Mode, Peer, Work};
+pub use gateway::{DataPath, Gateway, LabHop, Mode, Notifier, Peer, Work};
 pub use grid::SweptValues;
 pub use links::{Link, Mtu};
 pub use node_boxes::NodeBox;

@@ -18,6 +18,8 @@ pub enum Indication {
         len: u32,
         /// Which copy it was; [`CopyId::NONE`] for the latest.
         copy: CopyId,
+        /// In place of that, its timestamp.
+        timestamp: Option<u32>,
     },
     /// A copy of a segment from the peer arrived corrupted at some node.
     PeerCorrupted {

@@ -1,5 +1,6 @@
 //! The network of a scenario, for as long as standard input is open: `network FILE [SEED] [KEY=VALUE]...`.
-//! Values of keys, such as `links.0.delay`, are JSON, and replace those of the file.
+//! Values of keys, such as `links.0.delay`, are JSON, and replace those of the file. `link_socket.LINK.NODE=PATH`
+//! is the socket at which the driver at the end of a link reports what arrives damaged.
 //!
 //! It prints a line of JSON when the network is there, with the namespace and the addresses (IPv4,
 //! IPv6) of each node, and another in the end: what the boxes counted, and why the run is void if it
@@ -19,14 +20,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     let text = std::fs::read_to_string(&file)?;
     let mut source = Source::new(&text, &file);
+    let mut link_sockets = testbed::LinkSockets::new();
     for setting in arguments {
         let (key, value) = setting.split_once('=').ok_or("expected KEY=VALUE")?;
+        if let Some(end) = key.strip_prefix("link_socket.") {
+            let (link, node) = end.split_once('.').ok_or("expected link_socket.LINK.NODE")?;
+            link_sockets.insert((link.parse()?, node.to_owned()), value.into());
+            continue;
+        }
         let put = source.put(key, &serde_json::from_str(value)?);
         put.map_err(|error| error.render(Style::Plain))?;
     }
     let scenario = Experiment::read(&source).and_then(|experiment| experiment.testbed_scenario());
     let scenario = scenario.map_err(|error| error.render(Style::Plain))?;
-    let emulation = testbed::Emulation::start(&scenario, seed, "network")?;
+    let emulation = testbed::Emulation::start_with(&scenario, seed, "network", &link_sockets)?;
     let nodes = scenario.nodes.iter().enumerate().map(|(index, name)| {
         let addresses = [IpVersion::V4, IpVersion::V6].map(|ip| emulation.address(index, ip));
         let namespace = emulation.namespace(index).name();

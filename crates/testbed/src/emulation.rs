@@ -1,5 +1,6 @@
 //! The network of a scenario without its flows, for other programs.
 
+use crate::links::LinkSockets;
 use crate::network::Network;
 use crate::report::Outcome;
 use crate::{Error, addresses, hosts, links, run};
@@ -25,11 +26,24 @@ impl Emulation {
     /// # Errors
     /// As [`crate::run_beside`].
     pub fn start(scenario: &Scenario, seed: u64, label: &str) -> Result<Emulation, Error> {
+        Emulation::start_with(scenario, seed, label, &LinkSockets::new())
+    }
+
+    /// The same, with drivers that report what arrives damaged at the ends of links ([`wire::LinkReport`]).
+    ///
+    /// # Errors
+    /// As [`Emulation::start`].
+    pub fn start_with(
+        scenario: &Scenario,
+        seed: u64,
+        label: &str,
+        link_sockets: &LinkSockets,
+    ) -> Result<Emulation, Error> {
         run::check_rights()?;
         let mut network = Network::build(scenario, Some(label))?;
         let hosts::Made { nodes, bytes, .. } = hosts::make(scenario, seed);
-        let nodes = (nodes, bytes);
         let (copies, clock, nowhere) = (Copies::default(), Clock::start(), links::Hosts::default());
+        let nodes = links::Nodes { nodes, bytes, link_sockets };
         let emulator = links::start(scenario, seed, clock, &mut network, nodes, &copies, nowhere)?;
         Ok(Emulation { scenario: scenario.clone(), emulator, network })
     }

@@ -31,6 +31,8 @@ mod state;
 #[cfg(target_os = "linux")]
 pub use emulation::Emulation;
 pub use error::Error;
+#[cfg(target_os = "linux")]
+pub use links::LinkSockets;
 pub use report::{Health, Outcome};
 
 use scenario::Scenario;

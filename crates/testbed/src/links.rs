@@ -15,7 +15,17 @@ use live::{Clock, Copies};
 use middlebox::Contents;
 use scenario::{Corrupted, Scenario};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+
+/// What is in the nodes at the ends of links.
+pub(crate) struct Nodes<'a> {
+    pub(crate) nodes: Vec<Node>,
+    /// The bytes of what has arrived at boxes, and of what these write themselves.
+    pub(crate) bytes: (Bytes, Contents),
+    /// Where drivers of links report what has arrived damaged.
+    pub(crate) link_sockets: &'a LinkSockets,
+}
 
 /// Starts the links between the devices of a network, which it takes, and the boxes of its nodes.
 pub(crate) fn start(
@@ -23,7 +33,7 @@ pub(crate) fn start(
     seed: u64,
     clock: Clock,
     network: &mut Network,
-    (nodes, (arrived, contents)): (Vec<Node>, (Bytes, Contents)),
+    Nodes { nodes, bytes: (arrived, contents), link_sockets }: Nodes<'_>,
     copies: &Copies,
     hosts: Hosts,
 ) -> Result<Running, Error> {
@@ -35,7 +45,7 @@ pub(crate) fn start(
     let devices = std::mem::take(&mut network.links);
     // As in the lab.
     let mut names = Names::new();
-    for (link, [near, far]) in scenario.links.iter().zip(devices) {
+    for (index, (link, [near, far])) in scenario.links.iter().zip(devices).enumerate() {
         let ends = [End { node: link.from, tun: near }, End { node: link.to, tun: far }];
         let [from, to] = ends.each_ref().map(|end| scenario.nodes[end.node].as_str());
         let directions = [(from, to, &link.forward), (to, from, &link.backward)];
@@ -43,6 +53,7 @@ pub(crate) fn start(
             name: names.name(from, to),
             config: config.clone(),
             corruption,
+            reports_to: link_sockets.get(&(index, to.to_owned())).cloned(),
         });
         emulator.add_link(ends, directions);
     }
@@ -63,6 +74,10 @@ pub(crate) fn start(
     emulator.limit(Limits { lateness: scenario.testbed.late, share: scenario.testbed.void_above });
     Ok(emulator.start()?)
 }
+
+/// By the index of a link and the name of the node at one of its ends, the socket at which the driver there reports what
+/// arrives damaged.
+pub type LinkSockets = BTreeMap<(usize, String), PathBuf>;
 
 /// Our hosts at work, by node, once they are.
 pub(crate) type Hosts = Arc<OnceLock<BTreeMap<usize, Indications<scenario::End>>>>;

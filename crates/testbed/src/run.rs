@@ -84,12 +84,13 @@ pub(crate) fn run_beside(
     check_rights()?;
     let mut network = Network::build(scenario, label)?;
     let hosts::Made { hosts, nodes, bytes, kernel } = hosts::make(scenario, seed);
-    let nodes = (nodes, bytes);
     let waiting = kernel.prepare(scenario, &network)?;
     let clock = Clock::start();
     let copies = Copies::default();
     let reach = links::Hosts::default();
     let state = Arc::new(RunState::new(scenario, clock));
+    let link_sockets = links::LinkSockets::new();
+    let nodes = links::Nodes { nodes, bytes, link_sockets: &link_sockets };
     let emulator =
         links::start(scenario, seed, clock, &mut network, nodes, &copies, reach.clone())?;
     let stacks = hosts::start(hosts, clock, &mut network, scenario, &copies)?;

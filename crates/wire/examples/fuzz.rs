@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use wire::{Header, Packet, ParseError, PathFields, Spep, UnparsedOptions};
+use wire::{Header, LinkReport, Packet, ParseError, PathFields, Spep, UnparsedOptions};
 
 #[allow(clippy::disallowed_methods)] // This is no part of a run: it works for a while of real time.
 fn main() -> ExitCode {
@@ -52,6 +52,7 @@ fn main() -> ExitCode {
 
 /// What became of an input; panics if it is not what it should be.
 fn check(input: &[u8]) -> &'static str {
+    check_report(input);
     let (packet, place) = match Packet::parse(input) {
         Ok(read) => read,
         Err(error) => {
@@ -89,6 +90,19 @@ fn check(input: &[u8]) -> &'static str {
         assert_eq!(same, packet);
     }
     "read"
+}
+
+/// The input as the report of a damaged frame, and as any report: what is read of a packet's headers is what they
+/// say.
+fn check_report(input: &[u8]) {
+    let mut report = Vec::new();
+    LinkReport::write_damaged(input, &mut report);
+    if let Ok(LinkReport::Damaged(Some(headers))) = LinkReport::parse(&report)
+        && let Ok((packet, _)) = Packet::parse(input)
+    {
+        assert_eq!(*headers, packet);
+    }
+    let _ = LinkReport::parse(input);
 }
 
 struct Fuzzer {

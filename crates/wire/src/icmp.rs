@@ -2,7 +2,9 @@
 
 use crate::checksum::{Sum, Tail};
 use crate::ip::{self, protocol, u16_at, u32_at};
-use crate::{CorruptionNotice, EmitError, EspNotice, Header, ParseError, Quote, SurvivalNotice};
+use crate::{
+    CopyId, CorruptionNotice, EmitError, EspNotice, Header, ParseError, Quote, SurvivalNotice,
+};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +100,8 @@ mod kind {
 const SURVIVAL: u8 = 1;
 /// The code of [`kind::CORRUPTION`] for a notice about an ESP packet.
 const ESP: u8 = 2;
+/// The code of [`kind::CORRUPTION`] for a notice about a packet whose copy is named by its timestamp.
+const BY_TIMESTAMP: u8 = 3;
 /// IPv4's code for [`kind::TOO_BIG`].
 const FRAGMENTATION_NEEDED: u8 = 4;
 
@@ -166,9 +170,13 @@ impl Icmp {
         sum.verify(header, u16_at(bytes, Icmp::CHECKSUM))?;
         let is = |kinds: [u8; 2]| kinds[usize::from(v6)] == kind;
         if is(kind::CORRUPTION)
-            && code == 0
-            && let Some(notice) = CorruptionNotice::parse(&bytes[SHORT_HEADER..], v6)
+            && (code == 0 || code == BY_TIMESTAMP)
+            && let Some(mut notice) = CorruptionNotice::parse(&bytes[SHORT_HEADER..], v6)
         {
+            if code == BY_TIMESTAMP {
+                notice.timestamp = Some(notice.copy.0);
+                notice.copy = CopyId::NONE;
+            }
             let size = (ip + bytes.len()).min(usize::from(u16::MAX)) as u16;
             return Ok((Icmp::Corruption { notice, size }, bytes.len()));
         }
@@ -263,7 +271,10 @@ impl Icmp {
                 None
             }
             Icmp::Corruption { notice, .. } => {
-                put(kind::CORRUPTION, 0, notice.copy.0);
+                match notice.timestamp {
+                    Some(timestamp) => put(kind::CORRUPTION, BY_TIMESTAMP, timestamp),
+                    None => put(kind::CORRUPTION, 0, notice.copy.0),
+                }
                 notice.emit(v6, out)?;
                 out.resize(begin + self.len(ip), 0);
                 None

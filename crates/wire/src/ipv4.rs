@@ -12,19 +12,13 @@ const MORE_FRAGMENTS: u16 = 0x2000;
 /// Loose and strict source routes.
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
+/// Reads the header; what it says of the packet's end may be beyond that of the bytes.
 pub(crate) fn parse(
     bytes: &[u8],
     ip: &mut Ip,
     unparsed: &mut UnparsedOptions,
 ) -> Result<Inner, ParseError> {
     let (header_len, total) = lengths(bytes)?;
-    if bytes.len() < total {
-        return Err(ParseError::Truncated {
-            header: Header::Ipv4,
-            expected: total,
-            found: bytes.len(),
-        });
-    }
     let mut sum = Sum::default();
     sum.add(&bytes[..header_len]);
     sum.verify(Header::Ipv4, u16_at(bytes, 10))?;

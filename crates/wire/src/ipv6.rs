@@ -6,21 +6,15 @@ use core::net::{IpAddr, Ipv6Addr};
 
 pub(crate) const HEADER: usize = 40;
 
+/// Reads the headers; what they say of the packet's end may be beyond that of the bytes.
 pub(crate) fn parse(
     bytes: &[u8],
     ip: &mut Ip,
     unparsed: &mut UnparsedOptions,
 ) -> Result<Inner, ParseError> {
     let end = total_len(bytes)?;
-    if bytes.len() < end {
-        return Err(ParseError::Truncated {
-            header: Header::Ipv6,
-            expected: end,
-            found: bytes.len(),
-        });
-    }
     let first = bytes[6];
-    let (protocol, start) = transport(first, &bytes[..end])?;
+    let (protocol, start) = transport(first, &bytes[..end.min(bytes.len())])?;
     unparsed.keep_ip(Header::Extension, first, &bytes[HEADER..start])?;
     let word = u32_at(bytes, 0);
     ip.set_traffic_class((word >> 20) as u8);

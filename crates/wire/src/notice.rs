@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```text
 ///  0                   1                   2                   3
-/// |  type 253/100 |    code 0     |           checksum            |
-/// |                             copy                              |
+/// |  type 253/100 |  code 0 or 3  |           checksum            |
+/// |               copy, or with code 3 the timestamp              |
 /// |               source address, then destination address        |
 /// |          source port          |       destination port        |
 /// |                        sequence number                        |
@@ -37,6 +37,9 @@ pub struct CorruptionNotice {
     pub len: u32,
     /// Which copy it was; [`CopyId::NONE`] if the reporter does not know.
     pub copy: CopyId,
+    /// In place of that, the timestamp that the copy carried (TSval, RFC 7323 §3.2). Real segments have it, and who has
+    /// not seen the segment has to guess it.
+    pub timestamp: Option<u32>,
 }
 
 impl CorruptionNotice {
@@ -61,6 +64,18 @@ impl CorruptionNotice {
             seq: segment.seq,
             len: payload + segment.control_len(),
             copy: segment.copy,
+            timestamp: None,
+        }
+    }
+
+    /// The same notice, which names the copy by the timestamp of `segment` if that has one.
+    #[must_use]
+    pub fn by_timestamp(self, segment: &Segment) -> CorruptionNotice {
+        match segment.options.timestamps {
+            Some(stamps) => {
+                CorruptionNotice { copy: CopyId::NONE, timestamp: Some(stamps.value), ..self }
+            }
+            None => self,
         }
     }
 
@@ -85,6 +100,7 @@ impl CorruptionNotice {
             seq: SeqNumber(u32_at(bytes, ports + 4)),
             len: u32_at(bytes, ports + 8),
             copy: CopyId(u32::from_be_bytes(array(bytes, 0))),
+            timestamp: None,
         })
     }
 

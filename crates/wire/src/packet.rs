@@ -1,7 +1,7 @@
 //! IP packets: structs, and bytes.
 
 use crate::checksum::{PartialChecksum, Tail};
-use crate::ip::protocol;
+use crate::ip::{self, protocol};
 use crate::{
     EmitError, Esp, Header, Icmp, Ip, Mobility, Options, ParseError, Payload, Ports, Protected,
     Repair, Segment, Srp, Tfrc, Udp, UnparsedOptions, ipv4, ipv6,
@@ -323,9 +323,30 @@ impl Packet {
         Packet::read(bytes, true)
     }
 
-    fn read(bytes: &[u8], trusted: bool) -> Result<(Packet, Range<usize>), ParseError> {
+    /// Reads the headers of a TCP packet whose payload need not be there: `bytes` may end anywhere behind
+    /// them. The length of the payload is what the IP header says. Of the checksums, only that of the IPv4
+    /// header is verified.
+    ///
+    /// # Errors
+    /// Those of [`Packet::parse`]; a packet that is not of TCP is of an unknown protocol.
+    pub fn parse_headers(bytes: &[u8]) -> Result<Packet, ParseError> {
         let mut packet = Packet::BLANK;
+        let inner = packet.read_ip(bytes)?;
+        if inner.protocol != protocol::TCP {
+            return Err(ParseError::Protocol { found: inner.protocol });
+        }
         let Packet { ip, unparsed, .. } = &mut packet;
+        let transport = &bytes[inner.start..inner.end.min(bytes.len())];
+        let (segment, len) =
+            Segment::parse(transport, (ip.source, ip.destination), unparsed, true)?;
+        packet.body = Body::Tcp(segment);
+        packet.payload.len = (inner.end - inner.start - len) as u32;
+        Ok(packet)
+    }
+
+    /// Reads the IP header; the packet need not be there to its end.
+    fn read_ip(&mut self, bytes: &[u8]) -> Result<ip::Inner, ParseError> {
+        let Packet { ip, unparsed, .. } = self;
         let version = match bytes.first() {
             Some(first) => first >> 4,
             None => {
@@ -333,19 +354,27 @@ impl Packet {
                 return Err(ParseError::Truncated { header, expected: 20, found: 0 });
             }
         };
-        let inner = match version {
-            4 => ipv4::parse(bytes, ip, unparsed)?,
-            6 => ipv6::parse(bytes, ip, unparsed)?,
-            _ => {
-                return Err(ParseError::Field {
-                    header: Header::Ip,
-                    field: "version",
-                    found: u32::from(version),
-                    expected: "4 or 6",
-                });
-            }
-        };
-        let ends = (ip.source, ip.destination);
+        match version {
+            4 => ipv4::parse(bytes, ip, unparsed),
+            6 => ipv6::parse(bytes, ip, unparsed),
+            _ => Err(ParseError::Field {
+                header: Header::Ip,
+                field: "version",
+                found: u32::from(version),
+                expected: "4 or 6",
+            }),
+        }
+    }
+
+    fn read(bytes: &[u8], trusted: bool) -> Result<(Packet, Range<usize>), ParseError> {
+        let mut packet = Packet::BLANK;
+        let inner = packet.read_ip(bytes)?;
+        let Packet { ip, unparsed, .. } = &mut packet;
+        let (version, ends) = (bytes[0] >> 4, (ip.source, ip.destination));
+        if bytes.len() < inner.end {
+            let header = if version == 4 { Header::Ipv4 } else { Header::Ipv6 };
+            return Err(ParseError::Truncated { header, expected: inner.end, found: bytes.len() });
+        }
         let transport = &bytes[inner.start..inner.end];
         let (body, payload) = match (inner.protocol, version) {
             (protocol::TCP, _) => {

@@ -7,7 +7,7 @@ use super::rules::{
 };
 use super::tracking::tracking;
 use super::{Finding, iptables};
-use crate::network::DEVICES;
+use crate::network::{self, DEVICES};
 use live::netlink::Family;
 use scenario::{Gateway, Mode};
 use serde_json::Value;
@@ -71,9 +71,11 @@ fn of_nft(mut printed: Value) -> RuleSet {
 
 /// What rules mean for a gateway.
 fn judge(gateway: &Gateway, sets: &[RuleSet]) -> Vec<Finding> {
+    let mut findings = Vec::new();
     // Packets of IPv6 to be marked are the same both times that they are forwarded.
-    let is_marking = gateway.mode() == Mode::Spep;
-    let mut findings: Vec<_> = (!is_marking).then(|| tracking(gateway, sets)).into_iter().collect();
+    if gateway.mode() != Mode::Spep && !network::rules(gateway).is_empty() {
+        findings.push(tracking(gateway, sets));
+    }
     for set in sets {
         let strict = set.chains.iter().filter(|chain| is_forward(chain) && is_strict(set, chain));
         findings.extend(strict.filter_map(|chain| forwarding(gateway, set, chain)));
@@ -131,7 +133,9 @@ fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding
         need(lan, interface, false);
     }
     need(wan, &gateway.wan, false);
-    need(&gateway.wan, wan, true);
+    if !network::rules(gateway).is_empty() {
+        need(&gateway.wan, wan, true);
+    }
     if missing.is_empty() {
         return None;
     }

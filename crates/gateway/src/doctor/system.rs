@@ -69,7 +69,8 @@ pub(super) fn forwarding(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
             Family::V6 => ("net.ipv6.conf.all.forwarding", "IPv6"),
         };
         let is_used = || {
-            gateway.lan.iter().any(|name| netlink.has_routes(family, name))
+            (gateway.lan.is_empty()
+                || gateway.lan.iter().any(|name| netlink.has_routes(family, name)))
                 && netlink.has_routes(family, &gateway.wan)
         };
         match sysctl(setting).as_deref() {

@@ -48,7 +48,7 @@ fn segment(client: IpAddr, flags: Flags, seq: u32) -> Vec<u8> {
 }
 
 /// Waits until something is counted.
-fn wait_until(counted: impl Fn() -> bool) {
+pub(crate) fn wait_until(counted: impl Fn() -> bool) {
     for _ in 0..5000 {
         if counted() {
             return;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use testbed::{Emulation, Error, Outcome};
+use testbed::{Emulation, Error, LinkSockets, Outcome};
 
 /// The user's node, the gateway's and the server's.
 pub(crate) const USER: usize = 0;
@@ -85,9 +85,19 @@ impl World {
         World::of(&path_of_pair(hop), label)
     }
 
+    /// The same with a driver at the gateway's end of the hop that reports to a socket what arrives damaged.
+    pub(crate) fn pair_with_reports(hop: &str, label: &str, socket: PathBuf) -> Option<World> {
+        let link_sockets = LinkSockets::from([((1, "gateway".to_owned()), socket)]);
+        World::start(&path_of_pair(hop), label, &link_sockets)
+    }
+
     /// That of a scenario, whose nodes are in the order of [`USER`], [`GATEWAY`] and [`SERVER`].
     pub(crate) fn of(text: &str, label: &str) -> Option<World> {
-        match Emulation::start(&scenario(text), 1, label) {
+        World::start(text, label, &LinkSockets::new())
+    }
+
+    fn start(text: &str, label: &str, link_sockets: &LinkSockets) -> Option<World> {
+        match Emulation::start_with(&scenario(text), 1, label, link_sockets) {
             Ok(emulation) => Some(World { emulation }),
             Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
                 let test = thread::current().name().unwrap_or("a test").to_owned();

@@ -89,7 +89,7 @@ fn base_stations_and_mobile_hosts_have_keys_of_their_own() {
         refused(&format!("lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n{key}"), 4, &message);
         refused(&format!("wan = \"b\"\nmode = \"mobile\"\n{key}"), 3, &message);
     }
-    let others = "`lan` is of modes other than \"mobile\" alone";
+    let others = "`lan` is of modes other than \"mobile\" and \"notify\" alone";
     refused("lan = \"a\"\nwan = \"b\"\nmode = \"mobile\"", 1, others);
     assert!(read("wan = \"b\"").unwrap_err().contains("missing key `lan`"));
     let mobile = read("wan = \"b\"\nmode = \"mobile\"\nnetwork_key = \"k\"").unwrap();
@@ -116,9 +116,9 @@ fn a_gateway_that_marks_packets_has_no_keys_of_connections() {
     assert_eq!((station.flows, idle, path), (9, 5_000_000_000, DataPath::UserSpace));
     for (key, modes) in [
         ("rate = \"1 Mbit/s\"", "modes \"spoof\", \"split\" and \"pair\""),
-        ("cache = \"1 MB\"", "modes other than \"spep\""),
-        ("records = \"r\"", "modes other than \"spep\""),
-        ("tcp = { mss = 900 }", "modes other than \"spep\""),
+        ("cache = \"1 MB\"", "modes \"spoof\", \"split\", \"pair\" and \"station\""),
+        ("records = \"r\"", "modes other than \"spep\" and \"notify\""),
+        ("tcp = { mss = 900 }", "modes other than \"spep\" and \"notify\""),
         ("network_key = \"k\"", "modes \"station\" and \"mobile\""),
     ] {
         let name = key.split(' ').next().unwrap();
@@ -134,6 +134,42 @@ fn a_gateway_that_marks_packets_has_no_keys_of_connections() {
     assert!(read("wan = \"b\"\nmode = \"spep\"").unwrap_err().contains("missing key `lan`"));
     let error = read_spep("data_path = \"xdp\"").unwrap_err();
     assert!(error.contains("`kernel`") && error.contains("lasthopd.toml:4"), "{error}");
+}
+
+#[test]
+fn a_reporter_of_damaged_packets_has_a_hop_and_keys_of_its_own() {
+    let Work::Notify(notifier) = read("wan = \"b\"\nmode = \"notify\"").unwrap().work else {
+        panic!("it is no reporter");
+    };
+    assert_eq!(notifier.link_socket, Path::new("/run/lasthop/link.sock"));
+    assert_eq!(notifier.notices, 1000);
+    let keys = "link_socket = \"/run/modem\"\nnotices = 7";
+    let Work::Notify(notifier) =
+        read(&format!("wan = \"b\"\nmode = \"notify\"\n{keys}")).unwrap().work
+    else {
+        panic!("it is no reporter");
+    };
+    assert_eq!((notifier.link_socket.as_path(), notifier.notices), (Path::new("/run/modem"), 7));
+    for (line, key) in [(3, "link_socket = \"/run/modem\""), (3, "notices = 7")] {
+        let error = read(&format!("lan = \"a\"\nwan = \"b\"\n{key}")).unwrap_err();
+        let name = key.split(' ').next().unwrap();
+        let message = format!("`{name}` is of mode \"notify\" alone");
+        assert!(error.contains(&message) && error.contains(&format!("toml:{line}")), "{error}");
+    }
+    for (key, modes) in [
+        ("lan = \"a\"", "other than \"mobile\" and \"notify\""),
+        ("connections = 5", "\"spoof\", \"split\", \"pair\" and \"station\""),
+        ("tcp = { mss = 900 }", "other than \"spep\" and \"notify\""),
+        ("records = \"r\"", "other than \"spep\" and \"notify\""),
+        ("rate = \"1 Mbit/s\"", "\"spoof\", \"split\" and \"pair\""),
+        ("network_key = \"k\"", "\"station\" and \"mobile\""),
+    ] {
+        let error = read(&format!("wan = \"b\"\nmode = \"notify\"\n{key}")).unwrap_err();
+        assert!(error.contains(&format!("is of modes {modes} alone")), "{error}");
+        assert!(error.contains("lasthopd.toml:3"), "{error}");
+    }
+    let error = read("wan = \"b\"\nmode = \"notify\"\nnotices = 0").unwrap_err();
+    assert!(error.contains("a whole number, at least 1"), "{error}");
 }
 
 #[test]

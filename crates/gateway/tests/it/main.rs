@@ -16,6 +16,7 @@ mod firewall;
 mod hop;
 mod install;
 mod metrics;
+mod notify;
 mod operation;
 mod package;
 mod pair;

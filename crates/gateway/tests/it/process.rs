@@ -24,9 +24,14 @@ impl Running {
 
     /// Starts it with these keys besides its interfaces, in which FOLDER is its folder.
     pub(crate) fn with(world: &World, label: &str, keys: &str) -> Running {
+        Running::configured(world, label, &format!("{INTERFACES}{keys}\n"))
+    }
+
+    /// Starts it with this configuration, in which FOLDER is its folder.
+    pub(crate) fn configured(world: &World, label: &str, text: &str) -> Running {
         let folder = Folder::new(label);
-        let keys = keys.replace("FOLDER", folder.0.to_str().unwrap());
-        fs::write(folder.0.join("lasthopd.toml"), format!("{INTERFACES}{keys}\n")).unwrap();
+        let text = text.replace("FOLDER", folder.0.to_str().unwrap());
+        fs::write(folder.0.join("lasthopd.toml"), text).unwrap();
         Running::in_folder(world, folder)
     }
 

@@ -72,8 +72,8 @@ impl<A: Application> Host<A> {
     /// Indicates to the connection that a copy of one of its segments was corrupted.
     pub fn notify(&mut self, now: Time, notice: &CorruptionNotice) {
         let tuple = FourTuple::of_notice(notice);
-        let CorruptionNotice { seq, len, copy, .. } = *notice;
-        let indication = Indication::Corrupted { seq, len, copy };
+        let CorruptionNotice { seq, len, copy, timestamp, .. } = *notice;
+        let indication = Indication::Corrupted { seq, len, copy, timestamp };
         let id = self.corrupted_connection(tuple, &indication);
         self.indicate_to(now, id, indication);
     }

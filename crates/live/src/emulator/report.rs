@@ -41,6 +41,8 @@ pub struct DirectionReport {
     pub unfinished: u64,
     /// Corrupted packets that were not forwarded, but indicated to the node's boxes.
     pub reported: u64,
+    /// Reports of its driver that no program took ([`Direction::reports_to`](super::Direction)).
+    pub untold: u64,
     /// Corrupted packets that the kernel did not take: a version of IP that there is not.
     pub refused: u64,
     /// Beyond the model: packets that the kernel dropped at the devices of its

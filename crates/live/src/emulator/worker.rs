@@ -2,6 +2,7 @@
 
 use super::buffers::{Handle, ROOM};
 use super::core::{Core, Happening};
+use super::driver::Driver;
 use super::nodes::Passed;
 use super::report::{DirectionReport, Report};
 use super::routing::Routing;
@@ -38,6 +39,10 @@ impl Worker {
     pub(super) fn new(emulator: Emulator) -> Worker {
         let Emulator { clock, seed, directions, ends, outages, attachments, nodes, limits } =
             emulator;
+        let drivers = directions
+            .iter()
+            .map(|direction| direction.reports_to.clone().map(Driver::new))
+            .collect();
         let corruption = directions.iter().map(|direction| direction.corruption).collect();
         let directions =
             directions.into_iter().map(|Direction { name, config, .. }| (name, config));
@@ -51,6 +56,7 @@ impl Worker {
             clock,
             limits,
             corruption,
+            drivers,
             flips: (0..ends.len()).map(|direction| core.flips(direction)).collect(),
             nodes,
             reports: reports.collect(),
@@ -322,6 +328,8 @@ impl Worker {
     fn finish(mut self, ends: &[End]) -> Vec<DirectionReport> {
         for (direction, report) in self.writer.reports.iter_mut().enumerate() {
             report.link = self.core.statistics(direction);
+            report.untold =
+                self.writer.drivers[direction].as_ref().map_or(0, |driver| driver.untold);
             report.unfinished = self.core.unfinished(direction);
             // A device that cannot be asked has gone with its namespace.
             let counts = |end: usize| ends[end].tun.counts().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The far ends of links: packets that arrive are written to devices.
 
+use super::driver::Driver;
 use super::nodes::{Nodes, Passed};
 use super::report::{DirectionReport, Limits};
 use super::{Corruption, End, edit};
@@ -14,6 +15,8 @@ pub(super) struct Writer {
     pub(super) limits: Limits,
     /// By direction.
     pub(super) corruption: Vec<Corruption>,
+    /// By direction: who reports what arrives damaged.
+    pub(super) drivers: Vec<Option<Driver>>,
     /// By direction: which bits are flipped.
     pub(super) flips: Vec<Random>,
     pub(super) nodes: Nodes,
@@ -36,6 +39,13 @@ impl Writer {
     ) -> bool {
         let far = &ends[direction ^ 1];
         let port = Port(direction as u32);
+        if let Some(driver) = &mut self.drivers[direction] {
+            match fate {
+                Fate::Lost => {}
+                Fate::Corrupted => driver.on_damaged(due, bytes),
+                Fate::Intact | Fate::Corrected { .. } | Fate::Marked => driver.on_intact(due),
+            }
+        }
         match fate {
             Fate::Lost => return false,
             Fate::Intact => return self.show((due, direction), bytes, fate, far, passing),

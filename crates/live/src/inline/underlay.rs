@@ -3,6 +3,8 @@
 use base::Time;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Range;
+#[cfg(doc)]
+use host::LinkEvent;
 use std::os::fd::BorrowedFd;
 use wire::Packet;
 
@@ -15,6 +17,8 @@ pub enum Received {
     Other,
     /// A packet of the peer's, with the place of its payload in the memory.
     Packet(Box<Packet>, Range<usize>),
+    /// The headers of a packet that has arrived damaged, by the link below ([`LinkEvent::Corrupted`]).
+    Damaged(Box<Packet>),
 }
 
 /// A change of the way.
@@ -28,7 +32,8 @@ pub enum Change {
     Mtu(IpAddr, u32),
 }
 
-/// A way to peers for some of the middlebox's packets: a socket with what protects its datagrams.
+/// A way to peers for some of the middlebox's packets: a socket with what protects its datagrams. Or a socket by which
+/// the link below tells what has happened to packets.
 pub trait Underlay: Send {
     /// Whether a packet of the middlebox goes this way.
     fn carries(&self, packet: &Packet) -> bool;

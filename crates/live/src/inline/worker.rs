@@ -185,6 +185,12 @@ impl<B: Middlebox> Worker<B> {
                 Received::Nothing => return false,
                 Received::Other => continue,
                 Received::Packet(packet, range) => (*packet, range),
+                Received::Damaged(packet) => {
+                    let (event, cx) = (LinkEvent::Corrupted(&packet), &mut self.outbox.context());
+                    self.middlebox.link(now, Side::Wan.port(), event, cx);
+                    self.send(now);
+                    continue;
+                }
             };
             if !range.is_empty() && !self.payloads.has_room() {
                 self.counts.without_bytes += 1;

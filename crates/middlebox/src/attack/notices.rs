@@ -72,6 +72,7 @@ impl Forged for Notices {
             seq: SeqNumber(0),
             len: 1,
             copy: CopyId::NONE,
+            timestamp: None,
         };
         Body::Icmp(Icmp::Corruption { notice, size: forgery.size })
     }

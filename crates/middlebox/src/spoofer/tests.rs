@@ -7,8 +7,8 @@ use base::{Duration, Seed};
 use core::net::Ipv4Addr;
 use host::Outbox;
 use tcp::ReceiveWindow;
-use tcp::mechanism::{Mechanism, Rlci};
-use wire::{Flags, Options, Payload, SeqNumber, Timestamps};
+use tcp::mechanism::{Eten, Mechanism, Rlci};
+use wire::{CopyId, CorruptionNotice, Flags, Icmp, Options, Payload, SeqNumber, Timestamps};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -406,6 +406,53 @@ fn once_the_hop_is_there_again_what_went_over_it_is_sent_again_at_once() {
     assert_eq!(resent(Some(false), of_hop), [(SERVER, 100)]);
     assert_eq!(resent(Some(false), of_lan), []);
     assert_eq!(resent(None, of_hop), []);
+}
+
+#[test]
+fn a_notice_is_believed_if_it_comes_from_where_the_segment_went_and_repeats_its_timestamp() {
+    let [of_lan, of_hop] = [Port(0), Port(2)];
+    let config = Config { mechanisms: vec![Mechanism::Eten(Eten::default())], ..Config::default() };
+    let mut splitter = Splitter::new(BOX, Seed(1).stream("box"), split(&config, Policy::default()));
+    splitter.hop = vec![of_hop];
+    // As on real packets.
+    splitter.relays_mut().gather();
+    let mut request = packet(true, Flags::ACK | Flags::PSH, 1001, 5001, 100);
+    request.tcp_mut().unwrap().options.timestamps = stamps(77_530, 88_000);
+    let mut sent = Outbox::default();
+    for (at, from, mut packet) in
+        [(0, of_lan, syn()), (30, of_hop, syn_ack()), (530, of_lan, request)]
+    {
+        splitter.packet(millis(at), Some(from), &mut packet, &mut sent.context());
+    }
+    // About the request, which went over the hop, to the client, in whose name it was sent.
+    let sent = sent.into_packets().into_iter().find(|packet| packet.payload.len == 100).unwrap();
+    let sent = Segment { copy: CopyId::NONE, ..*segment(&sent) };
+    let stamp = sent.options.timestamps.unwrap().value;
+    let mut notified = |seq: u32, timestamp: Option<u32>, from: Port, at: u64| {
+        let sent = Segment { seq: SeqNumber(seq), ..sent };
+        let notice = CorruptionNotice::about(CLIENT, SERVER, &sent, 100);
+        let notice = CorruptionNotice { timestamp, ..notice };
+        let body = Body::Icmp(Icmp::Corruption { notice, size: 56 });
+        let mut packet = Packet { ip: wire::Ip::new(BOX, CLIENT), body, ..Packet::BLANK };
+        let mut outbox = Outbox::default();
+        let verdict = splitter.packet(millis(at), Some(from), &mut packet, &mut outbox.context());
+        let stamp_of = |sent: &Packet| segment(sent).options.timestamps.map(|both| both.value);
+        let resent: Vec<_> = outbox.into_packets().iter().map(stamp_of).collect();
+        let counts = ["notices of corruption", "notices of corruption, incredible"];
+        (verdict, resent, counts.map(|name| count(&splitter, name)))
+    };
+    let right = Some(stamp);
+    assert_eq!(notified(1001, right, of_lan, 540), (Verdict::Forward, vec![], [0, 1]));
+    assert_eq!(notified(1001, None, of_hop, 540), (Verdict::Forward, vec![], [0, 2]));
+    assert_eq!(notified(900, right, of_hop, 541), (Verdict::Consume, vec![], [1, 2]));
+    assert_eq!(notified(5_000_000, right, of_hop, 542), (Verdict::Consume, vec![], [2, 2]));
+    assert_eq!(notified(1001, Some(stamp + 1), of_hop, 543), (Verdict::Consume, vec![], [3, 2]));
+    let later = Some(stamp + 30);
+    assert_eq!(notified(1001, right, of_hop, 560), (Verdict::Consume, vec![later], [4, 2]));
+    // It was about the copy before.
+    assert_eq!(notified(1001, right, of_hop, 600), (Verdict::Consume, vec![], [5, 2]));
+    let last = Some(stamp + 71);
+    assert_eq!(notified(1001, later, of_hop, 601), (Verdict::Consume, vec![last], [6, 2]));
 }
 
 #[test]

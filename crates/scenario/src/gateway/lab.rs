@@ -6,7 +6,7 @@ use crate::reading::error::ScenarioError;
 use crate::reading::source::Source;
 use base::Rate;
 use core::fmt::Write as _;
-use middlebox::Pair;
+use middlebox::{CorruptionReporter, Pair};
 use relay::HopRate;
 use serde::Serialize;
 use tcp::Config;
@@ -34,7 +34,7 @@ impl Gateway {
         let rate = match &self.work {
             Work::Spoof(spoofer) => spoofer.rate,
             Work::Pair(pair, _) => pair.rate,
-            Work::Station(..) | Work::Mobile(..) | Work::Spep(..) => None,
+            Work::Station(..) | Work::Mobile(..) | Work::Spep(..) | Work::Notify(_) => None,
         };
         match rate? {
             HopRate::Given(rate) => Some(rate),
@@ -70,6 +70,7 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
         Work::Station(station, _) => (one("station", station, &tcp), None),
         Work::Mobile(mobile, _) => (one("mobile", mobile, &tcp), None),
         Work::Spep(station, _) => (one("spep", station, &tcp), None),
+        Work::Notify(_) => (one("corruption-reporter", &CorruptionReporter::default(), &tcp), None),
     };
     let hop_end = if far.is_some() { "far" } else { Gateway::HOP };
     // What is written to a string arrives.

@@ -14,6 +14,8 @@ impl Connection {
             return;
         }
         let now = self.clock.local(now);
+        let Some(indication) = self.with_copy(indication) else { return };
+        let indication = &indication;
         if let Indication::Unreachable { seq, hard } = *indication {
             return self.on_unreachable(seq, hard);
         }
@@ -37,6 +39,17 @@ impl Connection {
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             self.apply(now, action);
         }
+    }
+
+    /// The same indication, which names a copy by its number; `None` if it names one by a timestamp that is not that of
+    /// the latest copy of the segment.
+    fn with_copy(&self, indication: &Indication) -> Option<Indication> {
+        let Indication::Corrupted { seq, len, timestamp: Some(timestamp), .. } = *indication else {
+            return Some(*indication);
+        };
+        let (copy, sent_at) = self.sender.latest_copy(self.sent_offset(seq)?)?;
+        let is_latest = self.timestamps.value(sent_at) == timestamp;
+        is_latest.then_some(Indication::Corrupted { seq, len, copy, timestamp: None })
     }
 
     /// Passes a change of connectivity to every mechanism.

@@ -105,6 +105,12 @@ impl Connection {
         self.sender.outstanding_segments()
     }
 
+    /// Whether segments carry timestamps.
+    #[must_use]
+    pub fn has_timestamps(&self) -> bool {
+        self.negotiated.contains(Negotiated::TIMESTAMPS)
+    }
+
     /// Octets that the peer has received, as far as is known, in order or not: a SYN and a FIN of ours
     /// count as one each.
     #[must_use]

@@ -324,7 +324,7 @@ impl Diagram {
 
     /// Word comes that this copy of what starts at `seq` was corrupted.
     fn notice_of(&mut self, seq: u32, copy: CopyId) {
-        let indication = Indication::Corrupted { seq: ISS + seq, len: MSS, copy };
+        let indication = Indication::Corrupted { seq: ISS + seq, len: MSS, copy, timestamp: None };
         self.connection.indicate(self.now + self.ahead, &indication);
         self.transmit();
     }

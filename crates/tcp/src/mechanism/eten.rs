@@ -93,7 +93,7 @@ impl Rules for Eten {
 
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
         match *indication {
-            Indication::Corrupted { seq, copy, len } => self.action_for(view, seq, len, copy),
+            Indication::Corrupted { seq, copy, len, .. } => self.action_for(view, seq, len, copy),
             _ => None,
         }
     }

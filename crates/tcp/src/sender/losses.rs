@@ -75,6 +75,12 @@ impl Sender {
         self.restart_timer(now);
     }
 
+    /// The latest copy of the segment with an octet, and when it was sent.
+    pub(crate) fn latest_copy(&self, start: u64) -> Option<(CopyId, Time)> {
+        let record = self.board.get(self.board.find(start)?);
+        Some((record.copy, record.sent.at))
+    }
+
     /// Whether this copy is the latest of a missing range; [`CopyId::NONE`] matches any copy.
     pub(crate) fn is_missing(&self, start: u64, copy: CopyId) -> bool {
         self.board.find(start).map(|index| self.board.get(index)).is_some_and(|record| {

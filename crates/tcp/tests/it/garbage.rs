@@ -146,7 +146,9 @@ fn indication() -> impl Strategy<Value = Indication> {
     ];
     prop_oneof![
         (near(OURS), any::<bool>()).prop_map(|(seq, hard)| Indication::Unreachable { seq, hard }),
-        (near(OURS), copy()).prop_map(|(seq, copy)| Indication::Corrupted { seq, len: 10, copy }),
+        (near(OURS), copy(), any::<Option<u32>>()).prop_map(|(seq, copy, timestamp)| {
+            Indication::Corrupted { seq, len: 10, copy, timestamp }
+        }),
         (near(THEIRS), any::<u32>(), copy())
             .prop_map(|(seq, len, copy)| Indication::PeerCorrupted { seq, len, copy }),
         changes.prop_map(Indication::Connectivity),

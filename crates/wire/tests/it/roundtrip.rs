@@ -3,7 +3,7 @@
 
 use crate::common::packet;
 use proptest::prelude::*;
-use wire::{Body, FlowKey, Packet, ParseError, Payload, Ports, Srp, Udp};
+use wire::{Body, FlowKey, LinkReport, Packet, ParseError, Payload, Ports, Srp, Udp};
 
 fn emitted(packet: &Packet, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -32,6 +32,31 @@ proptest! {
         let (parsed, place) = Packet::parse(&bytes).unwrap();
         prop_assert_eq!(parsed, packet);
         prop_assert_eq!(&bytes[place], &payload[..]);
+    }
+
+    #[test]
+    fn the_report_of_a_damaged_frame_says_what_was_in_its_headers((packet, payload) in packet()) {
+        let mut report = Vec::new();
+        LinkReport::write_damaged(&emitted(&packet, &payload), &mut report);
+        let expected = match packet.body {
+            Body::Tcp(_) => Some(Box::new(packet)),
+            _ => None,
+        };
+        prop_assert_eq!(LinkReport::parse(&report), Ok(LinkReport::Damaged(expected)));
+    }
+
+    #[test]
+    fn a_report_of_any_bytes_is_read_or_refused(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+        is_one in any::<bool>(),
+    ) {
+        if is_one && bytes.len() > 1 {
+            bytes[0] = 1;
+            bytes[1] &= 1;
+        }
+        if let Ok(LinkReport::Damaged(Some(packet))) = LinkReport::parse(&bytes) {
+            prop_assert!(matches!(packet.body, Body::Tcp(_)) && packet.len() <= 65_575);
+        }
     }
 
     #[test]

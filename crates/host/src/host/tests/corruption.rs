@@ -154,6 +154,7 @@ fn a_damaged_notice_that_may_be_about_two_connections_matches_none() {
             seq: SeqNumber(1001),
             len: 100,
             copy: CopyId(1),
+            timestamp: None,
         };
         server.handle_packet(millis(1), &message(notice, SERVER));
         (server.statistics().recovered, server.statistics().no_connection)

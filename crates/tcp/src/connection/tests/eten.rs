@@ -120,7 +120,8 @@ fn a_notice_that_comes_too_soon_to_be_of_the_latest_copy_is_a_double_or_late() {
 fn a_notice_of_a_segment_without_data_repairs_nothing() {
     let mut t = sending(with(Recovery::Sack, Suppression::All));
     t.time(150);
-    let indication = Indication::Corrupted { seq: ISS + at(3), len: 0, copy: CopyId::NONE };
+    let indication =
+        Indication::Corrupted { seq: ISS + at(3), len: 0, copy: CopyId::NONE, timestamp: None };
     t.connection.indicate(t.now, &indication);
     t.transmit();
     t.silent();

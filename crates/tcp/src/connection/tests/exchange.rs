@@ -182,7 +182,7 @@ impl Exchange {
         if corrupted {
             let (seq, len, copy) = (segment.seq, packet.payload.len, segment.copy);
             let (end, indication) = match self.forward {
-                false => (1 - to, Indication::Corrupted { seq, len, copy }),
+                false => (1 - to, Indication::Corrupted { seq, len, copy, timestamp: None }),
                 true => (to, Indication::PeerCorrupted { seq, len, copy }),
             };
             if self.ends[end].side == Side::Passive && self.ends[end].receiver.nxt() == 0 {

@@ -221,7 +221,7 @@ impl World {
         let (at, indication) = if self.hosts[to].end.config.mechanisms.iter().any(passes_on) {
             (to, Indication::PeerCorrupted { seq, len, copy })
         } else {
-            (1 - to, Indication::Corrupted { seq, len, copy })
+            (1 - to, Indication::Corrupted { seq, len, copy, timestamp: None })
         };
         let host = &mut self.hosts[at];
         let local = host.local(self.now);

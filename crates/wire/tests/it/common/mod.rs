@@ -235,17 +235,21 @@ fn esp_notice(v6: bool) -> impl Strategy<Value = EspNotice> {
 }
 
 fn icmp(v6: bool) -> impl Strategy<Value = Icmp> {
-    let notice = (address(v6), address(v6), any::<[u16; 2]>(), any::<[u32; 3]>());
     let notice =
-        notice.prop_map(|(source, destination, ports, [seq, len, copy])| CorruptionNotice {
+        (address(v6), address(v6), any::<[u16; 2]>(), any::<[u32; 3]>(), any::<Option<u32>>());
+    let notice = notice.prop_map(|(source, destination, ports, [seq, len, copy], timestamp)| {
+        CorruptionNotice {
+            timestamp,
             source,
             destination,
             source_port: ports[0],
             destination_port: ports[1],
             seq: SeqNumber(seq),
             len,
-            copy: CopyId(copy),
-        });
+            // It has one name.
+            copy: if timestamp.is_some() { CopyId::NONE } else { CopyId(copy) },
+        }
+    });
     let survival = (address(v6), any::<[u16; 2]>(), any::<[u32; 3]>());
     let survival = survival.prop_map(|(destination, ports, [link, corruption, congestion])| {
         let survival = Causes { corruption, congestion }.map(Probability);

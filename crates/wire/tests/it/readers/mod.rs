@@ -185,7 +185,9 @@ fn icmp_of(icmp: &Icmp, v6: bool) -> Transport {
         Icmp::EchoReply { id, seq } => {
             (pick([0, 129]), 0, Some(u32::from(id) << 16 | u32::from(seq)))
         }
-        Icmp::Corruption { .. } => (pick([253, 100]), 0, None),
+        Icmp::Corruption { notice, .. } => {
+            (pick([253, 100]), if notice.timestamp.is_some() { 3 } else { 0 }, None)
+        }
         Icmp::Survival(_) => (pick([253, 100]), 1, None),
         Icmp::EspCorruption { .. } => (pick([253, 100]), 2, None),
         Icmp::Other { kind, code } => (kind, code, None),

@@ -1,9 +1,13 @@
-//! What modes need besides packets: keys, and a UDP port.
+//! What modes need besides packets: keys, a UDP port, a socket of the link.
 
 use super::Finding;
 use crate::mhp::NetworkKey;
+use crate::network;
 use crate::peer::{self, PeerError};
-use scenario::{Gateway, Peer, Work};
+use live::Netlink;
+use scenario::{Gateway, Notifier, Peer, Work};
+use std::net::IpAddr;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 pub(super) fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
@@ -11,6 +15,7 @@ pub(super) fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
         Work::Spoof(_) | Work::Spep(..) => return Vec::new(),
         Work::Pair(_, peer) => peer,
         Work::Station(_, file) | Work::Mobile(_, file) => return vec![network_key(file)],
+        Work::Notify(notifier) => return vec![own_address(gateway), link(notifier)],
     };
     let mut findings = vec![keys(peer)];
     if !running {
@@ -41,6 +46,39 @@ fn keys(peer: &Peer) -> Finding {
             Finding::error("peer_key", "is the key of this gateway, not of the other", mend())
         }
         Ok(_) => Finding::fine("keys", format!("that of this gateway is {own}")),
+    }
+}
+
+/// Notices have an address of the router's own.
+fn own_address(gateway: &Gateway) -> Finding {
+    let found = Netlink::open().map(|netlink| network::notifying(&netlink, gateway));
+    let (about, wan) = ("address of notices", &gateway.wan);
+    match found {
+        Ok(own) if own.is_empty() => {
+            let message =
+                format!("neither {wan} nor lo has an address from which notices could be sent");
+            let mend = format!("ip address add ADDRESS dev lo; or give {wan} one");
+            Finding::error(about, message, Some(mend))
+        }
+        Ok(own) => {
+            let of = |is_ipv6| own.iter().find(|address| address.is_ipv6() == is_ipv6);
+            let all: Vec<_> =
+                [false, true].into_iter().filter_map(of).map(IpAddr::to_string).collect();
+            Finding::fine(about, all.join(", "))
+        }
+        Err(error) => Finding::error(about, error.to_string(), None),
+    }
+}
+
+/// The place of the socket at which the link reports.
+fn link(notifier: &Notifier) -> Finding {
+    let about = format!("link socket {}", notifier.link_socket.display());
+    match std::fs::symlink_metadata(&notifier.link_socket) {
+        Ok(found) if !found.file_type().is_socket() => {
+            let mend = "link_socket = \"PATH\", in the configuration, is another place".to_owned();
+            Finding::error(about, "a file that is no socket is there", Some(mend))
+        }
+        _ => Finding::fine(about, "the driver of the hop, or its agent, reports there"),
     }
 }
 

@@ -1,0 +1,155 @@
+"""Goodput over a hop that damages packets, with and without notices of them (ETEN).
+
+python bench/field_notify.py [--repeats 2] [--seconds 20]
+
+A user downloads through `lasthopd` in mode spoof before the hop. At the other end, the hop's driver
+(lasthop's emulator) reports what arrives damaged to `lasthopd` in mode notify, which notifies the
+sender. The notices cross the hop, which damages them, too. It needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import field_path as field
+import record
+from field_matrix import spread, versions
+from field_path import Candidate, Hop, Place
+
+#: Shares of full-sized packets that are damaged.
+LOSSES = (0.001, 0.01, 0.05)
+#: Round trips of the hop, milliseconds.
+ROUND_TRIPS = (40, 600)
+RLCI = '{ mechanism = "rlci", signal = false }'
+ETEN = '{ mechanism = "eten" }, { mechanism = "guard", trust = true }'
+
+
+@dataclass(frozen=True)
+class Damaging(Hop):
+    """A hop with bit errors, whose driver at the far end reports to a socket."""
+
+    socket: str = ""
+
+    def settings(self) -> Iterator[str]:
+        """The keys of the scenario that say so."""
+        bit = -math.log1p(-self.loss) / (8 * field.MTU)
+        for setting in super().settings():
+            is_errors = setting.startswith("links.1.errors=")
+            yield f"links.1.errors={json.dumps({'bit': bit})}" if is_errors else setting
+        yield f"link_socket.1.far={self.socket}"
+
+
+@dataclass(frozen=True)
+class Spoofer(Candidate):
+    """`lasthopd` in mode spoof without a rate of the hop."""
+
+    mechanisms: str = RLCI
+
+    def configuration(self, place: Place) -> str:
+        """Its configuration."""
+        text = field.configuration("spoof", place.lan, place.wan, None)
+        tcp = f'congestion = "{self.congestion}", mechanisms = [{self.mechanisms}]'
+        return f"{text}tcp = {{ {tcp} }}\n"
+
+
+CANDIDATES = tuple(
+    Spoofer(f"{congestion.upper()}{words}", "lasthopd", congestion, mechanisms=mechanisms)
+    for congestion in ("cubic", "bbr")
+    for words, mechanisms in (("", RLCI), (" with notices", f"{RLCI}, {ETEN}"))
+)
+
+
+@contextlib.contextmanager
+def reporter(program: Path, namespace: str, folder: Path, link: Path) -> Iterator[None]:
+    """`lasthopd` in mode notify at the far end of the hop."""
+    config = folder / "notify.toml"
+    config.write_text(f'wan = "link1"\nmode = "notify"\nlink_socket = "{link}"\n')
+    control = folder / "notify"
+    words = field.inside(namespace, program, "run", "--config", config, "--socket", control)
+    with field.running(words, lambda printed: "running" in printed):
+        yield
+        status = field.call(namespace, program, "status", "--json", "--socket", control)
+        if not json.loads(status)["counters"]["notices sent"]:
+            raise field.Problem("no notice was sent")
+
+
+def goodput(
+    programs: Mapping[str, Path], hop: Hop, candidate: Candidate, seconds: float, seed: int
+) -> float:
+    """The goodput of a download, Mb/s."""
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        link = folder / "link.sock"
+        damaging = Damaging(hop.mbps, hop.rtt, hop.loss, socket=str(link))
+        files = folder / "files"
+        files.mkdir()
+        file = files / "file"
+        file.write_bytes(bytes(round(hop.mbps * 1e6 / 8 * seconds * 1.2)))
+        nodes = stack.enter_context(field.emulated(programs["network"], damaging, seed))
+        stack.enter_context(reporter(programs["lasthopd"], nodes.far, folder, link))
+        stack.enter_context(field.serving(nodes, files, "cubic"))
+        guard = stack.enter_context(candidate.at(nodes.place(folder, hop.mbps), programs))[1]
+        found = field.download(nodes, file, seconds)
+        if not found["ok"]:
+            raise field.Problem(f"{candidate.name}: wrong bytes")
+        guard()
+    if nodes.health.get("void"):
+        record.say(f"void: {nodes.health['void']}")
+    return float(found["mbps"])
+
+
+def measure(programs: Mapping[str, Path], repeats: int, seconds: float) -> Sequence[record.Row]:
+    """A row for each hop and candidate."""
+    rows = []
+    for rtt in ROUND_TRIPS:
+        for loss in LOSSES:
+            hop = Hop(10, rtt, loss)
+            for candidate in CANDIDATES:
+                of_all = [
+                    goodput(programs, hop, candidate, seconds, seed + 1) for seed in range(repeats)
+                ]
+                record.say(f"{hop}: {candidate.name}: {of_all}")
+                rows.append(
+                    {
+                        "mbps": hop.mbps,
+                        "rtt_ms": rtt,
+                        "damaged": loss,
+                        "what": candidate.name,
+                        "goodput_mbps": spread(of_all),
+                    }
+                )
+    return rows
+
+
+def main() -> int:
+    """Measures, keeps the results and prints them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of a download")
+    options = parser.parse_args()
+    field.need("ip", "curl")
+    field.ended_in_order()
+    own = field.Programs.built()
+    programs = {"network": own.network, "lasthopd": own.lasthopd}
+    rows = measure(programs, options.repeats, options.seconds)
+    head = {**record.circumstances(), **versions(programs), "repeats": options.repeats}
+    result = {"experiment": "field-notify", **head, "seconds": options.seconds, "rows": rows}
+    record.keep(record.RESULTS / "field-notify.json", result)
+    for row in rows:
+        print(json.dumps(row))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("ended by Ctrl-C")

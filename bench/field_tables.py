@@ -114,7 +114,9 @@ def roaming(result: Result) -> str:
                     cells[-1] += f", ended in {row['ended']}"
         lines.append(f"| {what} | " + " | ".join(cells) + " |")
     most, void, wrong = (sum(row[name] for row in rows) for name in ("handoffs", "void", "wrong"))
-    about = f"*Medians of the handoffs of {result['repeats']} downloads, in brackets the least and "
+    repeats = result["repeats"]
+    downloads = f"{repeats} downloads each" if repeats > 1 else "a download each"
+    about = f"*Medians of the handoffs of {downloads}, in brackets the least and "
     about += f"the largest. {most} handoffs; the machine was too busy in {void} downloads; wrong "
     about += f"bytes in {wrong}. {versions(result)}*"
     return "\n".join([*lines, "", about])

@@ -66,7 +66,7 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 field: setup-gateway ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
 	@$(BIN)/python bench/field.py
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay marker bench-field field-chaos field-outage field-roaming field-attack field-policies
+.PHONY: interop throughput fidelity worlds beside spoofing relay marker bench-field field-chaos field-outage field-roaming field-notify field-attack field-policies
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
@@ -96,6 +96,9 @@ field-outage: setup-gateway ## How soon data comes again after an outage of the 
 
 field-roaming: setup-gateway ## A download through ten handoffs between base stations, by lasthopd, TCP and MPTCP; half an hour
 	$(BIN)/python bench/field_roaming.py
+
+field-notify: setup-gateway ## Goodput over hops that damage packets, with notices of them and without; ten minutes
+	$(BIN)/python bench/field_notify.py
 
 field-attack: setup-gateway ## Downloads through lasthopd while it is flooded; half an hour (ATTACK="--cases SYNs spoof")
 	$(BIN)/python bench/field_attack.py $(ATTACK)

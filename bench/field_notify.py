@@ -83,8 +83,8 @@ def reporter(program: Path, namespace: str, folder: Path, link: Path) -> Iterato
 
 def goodput(
     programs: Mapping[str, Path], hop: Hop, candidate: Candidate, seconds: float, seed: int
-) -> float:
-    """The goodput of a download, Mb/s."""
+) -> float | None:
+    """The goodput of a download, Mb/s; none if the machine was too busy."""
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         link = folder / "link.sock"
@@ -103,6 +103,7 @@ def goodput(
         guard()
     if nodes.health.get("void"):
         record.say(f"void: {nodes.health['void']}")
+        return None
     return float(found["mbps"])
 
 
@@ -117,13 +118,15 @@ def measure(programs: Mapping[str, Path], repeats: int, seconds: float) -> Seque
                     goodput(programs, hop, candidate, seconds, seed + 1) for seed in range(repeats)
                 ]
                 record.say(f"{hop}: {candidate.name}: {of_all}")
+                kept = [mbps for mbps in of_all if mbps is not None]
                 rows.append(
                     {
                         "mbps": hop.mbps,
                         "rtt_ms": rtt,
                         "damaged": loss,
                         "what": candidate.name,
-                        "goodput_mbps": spread(of_all),
+                        "goodput_mbps": spread(kept),
+                        "void": len(of_all) - len(kept),
                     }
                 )
     return rows

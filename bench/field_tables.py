@@ -122,6 +122,27 @@ def roaming(result: Result) -> str:
     return "\n".join([*lines, "", about])
 
 
+def notify(result: Result) -> str:
+    """Goodput over hops that damage packets: a column for each sender."""
+    rows = result["rows"]
+    names = list(dict.fromkeys(row["what"] for row in rows))
+    lines = ["| hop, packets damaged | " + " | ".join(names) + " |"]
+    lines.append("| --- |" + " ---: |" * len(names))
+    for rtt, damaged in dict.fromkeys((row["rtt_ms"], row["damaged"]) for row in rows):
+        cells = [
+            shown(row["goodput_mbps"], 1)
+            for row in rows
+            if (row["rtt_ms"], row["damaged"]) == (rtt, damaged)
+        ]
+        lines.append(f"| {rtt:g} ms, {100 * damaged:g} % | " + " | ".join(cells) + " |")
+    void = sum(row["void"] for row in rows)
+    about = f"*Mb/s of {rows[0]['mbps']:g}, downloads of {result['seconds']:g} s, "
+    about += (
+        f"{result['repeats']} each; without those for which the machine was too busy ({void}). "
+    )
+    return "\n".join([*lines, "", f"{about}{versions(result)}*"])
+
+
 def goodputs(rows: Sequence[Result]) -> list[str]:
     """Goodput, and what the lab predicts of it."""
     own = [row for row in rows if row["predicted_mbps"] is not None]

@@ -484,6 +484,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "field-machine": ("field-machine.json", field_tables.machine),
     "field-outage": ("field-outage.json", field_tables.outage),
     "field-roaming": ("field-roaming.json", field_tables.roaming),
+    "field-notify": ("field-notify.json", field_tables.notify),
     "field-chaos": ("field-chaos.json", field_tables.chaos),
     "field-attack": ("field-attack.json", field_tables.attack),
     "field-policies": ("field-policies.json", field_tables.policies),

@@ -124,7 +124,7 @@ fn a_snapshot_of_another_version_is_refused() {
     let mut new = relays(None);
     let error = AdoptError::Version { found: 77, expected: RelaySnapshot::VERSION };
     assert_eq!(new.adopt(millis(30), snapshot), Err(error));
-    assert_eq!(error.to_string(), "the snapshot of the relay is of version 77, expected 2");
+    assert_eq!(error.to_string(), "the snapshot of the relay is of version 77, expected 3");
     assert_eq!((new.open_connections(), new.host().open_connections()), (0, 0));
 }
 

@@ -147,8 +147,8 @@ impl BaseStation {
 impl<E: Exchange> BaseStation<E> {
     /// The most packets that are held for a mobile host.
     const MOST_HELD: usize = 256;
-    /// What may wait to be sent of a connection however little is in flight, bytes: all that is held moves with the
-    /// mobile host.
+    /// What may wait to be sent of a connection over TCP however little is in flight, bytes: all that is held moves with
+    /// the mobile host. With so little, SRP does not fill the hop.
     const WAITING: u64 = 64 << 10;
 
     /// A base station with these addresses and settings of TCP, and with the exchange that `exchange` makes. `random` is
@@ -326,9 +326,14 @@ impl<E: Exchange> BaseStation<E> {
 
     /// How the connection between a client and a server is split.
     fn split(&self, ends: [IpAddr; 2]) -> Split {
+        let mut mobiles = ends.into_iter().filter_map(|end| self.registry.mobile(end));
+        let default = Policy::default();
         let policy = Policy {
             capacity: Some(self.settings.cache.0),
-            waiting: Self::WAITING,
+            waiting: match mobiles.any(|mobile| self.relays.has_association(mobile)) {
+                true => default.waiting,
+                false => Self::WAITING,
+            },
             teardown: self.settings.semantics,
         };
         let most = |end: IpAddr| {

@@ -212,15 +212,12 @@ impl Daemon {
                     let tcp = tcp_within(gateway, mtu);
                     let seed = Seed(getrandom::u64()?);
                     let agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
-                    let none = Relays::new(own[0], seed.stream("none"));
-                    Kind::Mobile(Box::new(Agent::new(agent, none, &gateway.wan)?))
+                    Kind::Mobile(Box::new(Agent::new(agent, no_relays()?, &gateway.wan)?))
                 }
                 Work::Spep(station, _) => {
-                    let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
                     let make = |site: &Site<'_>| BoxSettings::from(station.clone()).build(site);
-                    let random = Seed(getrandom::u64()?).stream("none");
-                    let marker = at_site(gateway, [none, none], mtu, make)?;
-                    Kind::Spep(marker, Relays::new(none, random))
+                    let marker = at_site(gateway, [NO_ADDRESS, NO_ADDRESS], mtu, make)?;
+                    Kind::Spep(marker, no_relays()?)
                 }
                 Work::Notify(notifier) => {
                     let path = &notifier.link_socket;
@@ -230,8 +227,7 @@ impl Daemon {
                     })?;
                     way = Some(Box::new(socket));
                     let own = network::notifying(&Netlink::open()?, gateway);
-                    let none = Seed(getrandom::u64()?).stream("none");
-                    Kind::Notify(Box::new(reporter(notifier, own)), Relays::new(NOBODY, none))
+                    Kind::Notify(Box::new(reporter(notifier, own)), no_relays()?)
                 }
             };
             // Those of connections alone go on: associations must not get the tokens of earlier ones.
@@ -604,16 +600,20 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
 
 /// The box of a gateway that spoofs. It sends nothing in its own name.
 fn splitter(gateway: &Gateway, spoofer: &Spoofer, mtu: u16) -> Result<Splitter, Error> {
-    let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    at_site(gateway, [none, none], mtu, |site| spoofer.splitter(site))
+    at_site(gateway, [NO_ADDRESS, NO_ADDRESS], mtu, |site| spoofer.splitter(site))
 }
 
-/// The address of a box that speaks in nobody's name.
-const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// The address of a box that sends nothing of its own, or whose addresses are set later.
+const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// Those of a mode that splits no connections.
+fn no_relays() -> Result<Relays, Error> {
+    Ok(Relays::new(NO_ADDRESS, Seed(getrandom::u64()?).stream("none")))
+}
 
 /// The box of a reporter of damaged packets with these addresses.
 fn reporter(notifier: &Notifier, own: Vec<IpAddr>) -> Reporter {
-    let mut reporter = Reporter::new(NOBODY, Reporter::SIZE_ICMP, Reading::Whole);
+    let mut reporter = Reporter::new(NO_ADDRESS, Reporter::SIZE_ICMP, Reading::Whole);
     reporter.set_addresses(own);
     reporter.set_limit(notifier.notices);
     reporter.register_all();

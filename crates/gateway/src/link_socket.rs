@@ -2,9 +2,8 @@
 
 use crate::placed::Placed;
 use base::Time;
-use live::inline::{Change, Received, Underlay};
+use live::inline::{Received, Underlay};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -97,10 +96,6 @@ impl Underlay for LinkSocket {
         self.socket.as_fd()
     }
 
-    fn peer(&self) -> Option<SocketAddr> {
-        None
-    }
-
     fn receive(&mut self, _: Time, memory: &mut [u8]) -> Received {
         match self.socket.recv(memory) {
             Ok(len) => match self.take(&memory[..len]) {
@@ -117,18 +112,6 @@ impl Underlay for LinkSocket {
     }
 
     fn send(&mut self, _: Time, _: &Packet, _: &mut dyn FnMut(&mut Vec<u8>) -> bool) {}
-
-    fn on_way_changed(&mut self, _: Time) {}
-
-    fn poll_change(&mut self) -> Option<Change> {
-        None
-    }
-
-    fn poll_timeout(&self) -> Time {
-        Time::NEVER
-    }
-
-    fn handle_timeout(&mut self, _: Time) {}
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ impl Agent {
         self.agent.on_attached(now, station);
         let led = self.netlink.set_default_router(station, &self.interface, STATION_TABLE);
         if let Err(error) = led {
-            warn!(%station, %error, "the host's own routes lead to it");
+            warn!(%station, %error, "it is not directly behind the interface: the routes of the host are used");
             self.remove_route();
         }
     }

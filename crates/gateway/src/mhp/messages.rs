@@ -3,7 +3,7 @@
 use super::Guests;
 use crate::peer::listen;
 use base::Time;
-use live::inline::{Change, Received, Underlay};
+use live::inline::{Received, Underlay};
 use middlebox::mhp::Keys;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -57,10 +57,6 @@ impl Underlay for Messages {
         self.socket.as_fd()
     }
 
-    fn peer(&self) -> Option<SocketAddr> {
-        None
-    }
-
     fn receive(&mut self, _: Time, memory: &mut [u8]) -> Received {
         match self.socket.recv_from(memory) {
             Ok((len, from)) => match self.read(&memory[..len], from) {
@@ -87,16 +83,4 @@ impl Underlay for Messages {
         // What is not sent is lost, as on any network; it is sent again.
         let _ = self.socket.send_to(&message.to_bytes(), (to, Mobility::PORT));
     }
-
-    fn on_way_changed(&mut self, _: Time) {}
-
-    fn poll_change(&mut self) -> Option<Change> {
-        None
-    }
-
-    fn poll_timeout(&self) -> Time {
-        Time::NEVER
-    }
-
-    fn handle_timeout(&mut self, _: Time) {}
 }

@@ -14,7 +14,7 @@ pub(super) struct Driver {
     /// When the counters are told next.
     due: Time,
     buffer: Vec<u8>,
-    /// Reports that nobody took: none listens, or he does not read.
+    /// Reports that were not delivered: no program listens, or its buffer is full.
     pub(super) untold: u64,
 }
 

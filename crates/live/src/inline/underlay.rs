@@ -41,8 +41,10 @@ pub trait Underlay: Send {
     /// To be waited for.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Where the peer is, if that is known.
-    fn peer(&self) -> Option<SocketAddr>;
+    /// Where the peer is, if there is one and that is known.
+    fn peer(&self) -> Option<SocketAddr> {
+        None
+    }
 
     /// Reads the next datagram into memory, which has room for the largest.
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received;
@@ -55,14 +57,18 @@ pub trait Underlay: Send {
     fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool);
 
     /// The device below is up again, or has another address or route: the peer is to be asked at once.
-    fn on_way_changed(&mut self, now: Time);
+    fn on_way_changed(&mut self, _now: Time) {}
 
     /// The next change.
-    fn poll_change(&mut self) -> Option<Change>;
+    fn poll_change(&mut self) -> Option<Change> {
+        None
+    }
 
     /// When [`Underlay::handle_timeout`] is to be called.
-    fn poll_timeout(&self) -> Time;
+    fn poll_timeout(&self) -> Time {
+        Time::NEVER
+    }
 
     /// Handles what is due, and sends what has to be sent.
-    fn handle_timeout(&mut self, now: Time);
+    fn handle_timeout(&mut self, _now: Time) {}
 }

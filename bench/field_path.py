@@ -20,7 +20,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,7 @@ PACKAGES = {
     "ip": "iproute2",
     "iperf3": "iperf3",
     "nft": "nftables",
+    "openssl": "openssl",
     "tc": "iproute2",
 }
 #: The port of the server, and that where proxies listen.
@@ -459,10 +460,21 @@ class Nodes:
         return Place(self.gateway, "link0", "link1", folder, mbps, self.far, self.ends)
 
 
+@dataclass
+class Emulator:
+    """What the emulator has made."""
+
+    #: Namespaces and addresses, by the names of nodes.
+    nodes: Mapping[str, record.Row]
+    process: int
+    #: What it said in the end.
+    health: record.Row
+
+
 @contextlib.contextmanager
-def emulated(program: Path, hop: Hop, seed: int) -> Iterator[Nodes]:
-    """The path, with the hop between gateway and user."""
-    words = [str(program), str(HERE / "path.toml"), str(seed), *hop.settings()]
+def emulator(program: Path, file: str, seed: int, settings: Iterable[str]) -> Iterator[Emulator]:
+    """The network of a scenario of this folder, with keys that replace those of the file."""
+    words = [str(program), str(HERE / file), str(seed), *settings]
     process = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
     )
@@ -471,19 +483,29 @@ def emulated(program: Path, hop: Hop, seed: int) -> Iterator[Nodes]:
         line = process.stdout.readline()
         if not line:
             raise Problem("the emulator does not start")
-        nodes = json.loads(line)
+        found = Emulator(json.loads(line), process.pid, {})
+        yield found
+    finally:
+        # The end of its standard input ends the emulator, which removes the namespaces.
+        out = process.communicate()[0]
+    if out:
+        found.health.update(json.loads(out))
+
+
+@contextlib.contextmanager
+def emulated(program: Path, hop: Hop, seed: int) -> Iterator[Nodes]:
+    """The path, with the hop between gateway and user."""
+    with emulator(program, "path.toml", seed, hop.settings()) as found:
+        nodes = found.nodes
         names = {name: nodes[name]["namespace"] for name in ("server", "gateway", "far", "user")}
         server, near, far = (nodes[name]["addresses"][0] for name in ("server", "gateway", "far"))
-        path = Nodes(**names, address=server, ends=(near, far), health={}, process=process.pid)
+        path = Nodes(**names, address=server, ends=(near, far), health=found.health)
+        path.process = found.process
         ends = {"server": [0], "gateway": [0, 1], "far": [1, 2], "user": [2]}
         for name, links in ends.items():
             for link in links:
                 call(names[name], "ip", "link", "set", f"link{link}", "mtu", MTU)
         yield path
-    finally:
-        # The end of its standard input ends the emulator, which removes the namespaces.
-        out = process.communicate()[0]
-    path.health = json.loads(out) if out else {}
 
 
 @contextlib.contextmanager

@@ -25,14 +25,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from dataclasses import field as with_default
 from pathlib import Path
 
 import field_path as field
 import record
 from field_matrix import spread, versions
 
-#: The address of the mobile host; that of a base station; that of the host behind it with MPTCP.
+#: The address of the mobile host, but with MPTCP.
 MOBILE = "198.18.9.9"
 STATIONS = range(3)
 HANDOFFS = 10
@@ -85,8 +84,9 @@ class Network:
     server: str
     mobile: str
     way: Way
+    #: What the emulator says in the end.
+    health: record.Row
     at: int = 0
-    health: record.Row = with_default(default_factory=dict)
 
     def stations(self) -> list[str]:
         """The namespaces of the base stations."""
@@ -149,31 +149,17 @@ def add_endpoint(namespace: str, number: int, address: str) -> None:
 def network(program: Path, way: Way, loss: float, seed: int) -> Iterator[Network]:
     """The path, with a mobile host behind it."""
     losses = [f"links.{4 + number}.errors={json.dumps({'packet': loss})}" for number in STATIONS]
-    words = [str(program), str(field.HERE / "roaming.toml"), str(seed), *losses]
-    process = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
-    )
-    assert process.stdout is not None
-    found: Network | None = None
-    try:
-        line = process.stdout.readline()
-        if not line:
-            raise field.Problem("the emulator does not start")
-        nodes = json.loads(line)
+    with field.emulator(program, "roaming.toml", seed, losses) as emulator:
+        nodes = emulator.nodes
         names = {name: str(node["namespace"]) for name, node in nodes.items()}
         server, mobile = str(nodes["server"]["addresses"][0]), f"{names['modem']}-mobile"
         subprocess.run(["ip", "netns", "add", mobile], check=True)
         try:
-            found = Network(names, server, mobile, way)
+            found = Network(names, server, mobile, way, emulator.health)
             join(found)
             yield found
         finally:
             subprocess.run(["ip", "netns", "delete", mobile], check=True)
-    finally:
-        # The end of its standard input ends the emulator, which removes the namespaces.
-        out = process.communicate()[0]
-        if found is not None and out:
-            found.health.update(json.loads(out))
 
 
 def join(found: Network) -> None:
@@ -360,13 +346,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
-    field.need("ip", "curl", "nft")
+    field.need("ip", "curl", "nft", "openssl")
     field.ended_in_order()
     own = field.Programs.built()
     programs = {"network": own.network, "lasthopd": own.lasthopd}
     ways = list(WAYS)
-    if not shutil.which("mptcpize"):
-        record.say("WITHOUT MPTCP: not installed; try: apt-get install mptcpize")
+    if not shutil.which("mptcpize") or not Path("/proc/sys/net/mptcp").exists():
+        record.say("WITHOUT MPTCP: it needs a kernel that has it, and apt-get install mptcpize")
         ways = [way for way in ways if not way.is_multipath]
     found: dict[tuple[tuple[float, float], Way], list[record.Row]] = {}
     for number in range(options.repeats):

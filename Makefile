@@ -130,9 +130,13 @@ format: ## Format all code
 	$(BIN)/ruff check --fix-only $(PYTHON)
 	$(BIN)/ruff format $(PYTHON)
 
+.PHONY: page
+page: ## Build the page that compares remedies in a browser into build/book/what-if
+	@scripts/setup.sh dev wasm
+	PATH="$(PATH)" $(BIN)/python docs/what_if.py build/book/what-if -- --quiet $(CARGO_FLAGS)
+
 .PHONY: book
-book: ## Build the book into build/book, running its notebooks, and the Rust reference into target/doc
-	@scripts/setup.sh dev
+book: page ## Build the book into build/book, running its notebooks, and the Rust reference into target/doc
 	$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/book
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(CARGO_FLAGS)
 

@@ -72,6 +72,11 @@ bpf_works() {
         cc -x c -o "$scratch/a.out" - -lelf -lz 2>/dev/null
 }
 
+# The page of the book runs the lab in a browser.
+wasm_works() {
+    [ -d "$(rustc --print sysroot 2>/dev/null)/lib/rustlib/wasm32-unknown-unknown/lib" ]
+}
+
 python_new_enough() {
     "$1" -c "import sys
 sys.exit(sys.version_info < tuple(map(int, '$python_needed'.split('.'))))" 2>/dev/null
@@ -132,6 +137,12 @@ install_cc() {
 
 install_bpf() {
     apt_update && apt_install clang libelf-dev zlib1g-dev make pkg-config
+}
+
+install_wasm() {
+    have rustup || rustup_init || return 1
+    say "installing Rust's libraries for WebAssembly with rustup"
+    rustup --quiet target add wasm32-unknown-unknown
 }
 
 install_python() {
@@ -197,6 +208,7 @@ for word in "$@"; do
     case $word in
     dev | gateway) case $tools in *bpf*) ;; *) tools="$tools bpf" ;; esac ;;
     lint) tools="$tools rust_lint" ;;
+    wasm) tools="$tools wasm" ;;
     *) fail "unknown argument: $word" ;;
     esac
 done
@@ -207,6 +219,7 @@ describe() {
     bpf) echo "clang, libelf, zlib, make and pkg-config" ;;
     rust) echo "Rust $rust_needed or newer (cargo)" ;;
     rust_lint) echo "rustfmt and clippy" ;;
+    wasm) echo "Rust's libraries for WebAssembly (wasm32-unknown-unknown)" ;;
     python) echo "Python $python_needed or newer with venv" ;;
     esac
 }

@@ -125,6 +125,8 @@ def test_run_writes_time_series_and_a_picture(
     for name, rows in (
         ("flow-bulk", traced.series("bulk")),
         ("flow-file", traced.series("file")),
+        ("delivered-bulk", traced.deliveries["bulk"]),
+        ("delivered-file", traced.deliveries["file"]),
         ("queue-a-to-b", traced.queue("a->b")),
         ("queue-b-to-a", traced.queue("b->a")),
     ):

@@ -121,11 +121,13 @@ def run(
     `packets`. Reasons are "hop-limit", "sequence-exhausted" (of a security association), "replay",
     "congestion" (a mark that an inner packet cannot carry) and "loss" (of a modelled device).
 
-    `series`: None unless `trace`, else a dict of three:
+    `series`: None unless `trace`, else a dict of four:
     - `flows`, by the flow's name, a row for every change of what its sender thinks: `t_s`,
       `cwnd_bytes`, `cwnd_plus_dupacked_bytes` (the window as RFC 5681 inflates it),
       `ssthresh_bytes` (None while arbitrarily high), `srtt_s` (None before the first sample),
       `rto_s`, `flight_bytes`;
+    - `deliveries`, by the flow's name, a row for each hundredth of the duration, or for each
+      second: `t_s`, `payload_bytes` (that the receiving application has, in order);
     - `queues`, by direction ("a->b"), a row for every change: `t_s`, `packets` (waiting or in
       transmission);
     - `boxes`, by node, if boxes there hold something, a row for every change: `t_s`, and a column

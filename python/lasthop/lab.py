@@ -84,6 +84,9 @@ def run(
         box_counts=frame(cast("dict[str, list[Any]]", done["box_counts"])),
         digest=str(done["digest"]),
         flows={name: frame_of_buffers(of) for name, of in series.get("flows", {}).items()},
+        deliveries={
+            name: frame_of_buffers(of) for name, of in series.get("deliveries", {}).items()
+        },
         queues={name: frame_of_buffers(of) for name, of in series.get("queues", {}).items()},
         boxes={name: frame_of_buffers(of) for name, of in series.get("boxes", {}).items()},
         about=about(scenario),

@@ -112,10 +112,13 @@ class Result:
     box_counts: pl.DataFrame
     #: A hash of all packets and their times, equal for equal runs; empty for runs on the testbed.
     digest: str
-    #: Time series by flow, queue lengths by link and direction, and what boxes hold by node
-    #: (columns `t_s`, and `held_bytes` and `split_connections` of spoofers and stations,
-    #: `cached_segments` of Snoop); empty without tracing.
+    #: Time series: of senders by flow; what receivers have by flow (columns `t_s` and
+    #: `payload_bytes`, a row for each hundredth of the duration or each second); queue lengths by
+    #: link and direction; and what boxes hold by node (columns `t_s`, and `held_bytes` and
+    #: `split_connections` of spoofers and stations, `cached_segments` of Snoop). Empty without
+    #: tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    deliveries: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     boxes: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     #: The events of all connections, with `events=True`; `read_events` describes the columns.

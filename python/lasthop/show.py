@@ -92,6 +92,7 @@ def trace(result: Result, title: str, folder: Path, kind: str) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     named = [(f"flow-{name}", rows) for name, rows in result.flows.items()]
+    named += [(f"delivered-{name}", rows) for name, rows in result.deliveries.items()]
     named += [(f"queue-{name}", rows) for name, rows in result.queues.items()]
     named += [(f"boxes-{name}", rows) for name, rows in result.boxes.items()]
     for name, rows in named:

@@ -7,6 +7,7 @@
 
 mod account;
 mod capture;
+mod deliveries;
 mod failure;
 mod ideal;
 mod journal;

@@ -2,6 +2,7 @@
 
 use crate::account::Pairing;
 use crate::capture;
+use crate::deliveries::Deliveries;
 use crate::failure::RunError;
 use crate::ledger::{Accounts, Ledger};
 use crate::log::{Owners, owners};
@@ -67,6 +68,7 @@ pub fn run(
     let of_many: Vec<_> = built.nodes.iter().filter(|n| ledger.forgets(n.index())).collect();
     // The owners of dropped connections, for the log.
     let mut owned = watch.log.is_some().then(Owners::new);
+    let mut deliveries = watch.series.then(|| Deliveries::new(scenario));
     let mut until = Time::ZERO;
     while until < end {
         if cancelled.load(Ordering::Relaxed) {
@@ -74,6 +76,9 @@ pub fn run(
         }
         until = (until + slice).min(end);
         built.world.run_until(until);
+        if let Some(deliveries) = &mut deliveries {
+            deliveries.sample(until, &built);
+        }
         for &&node in &of_many {
             if let Some(all) = &mut owned {
                 all.extend(owners(&built.world, &[node]));
@@ -95,7 +100,11 @@ pub fn run(
     if let Some(all) = &mut owned {
         all.extend(owners(&built.world, &built.nodes));
     }
-    outcome::of(scenario, seed, built, ledger, owned, watch)
+    let mut outcome = outcome::of(scenario, seed, built, ledger, owned, watch)?;
+    if let (Some(series), Some(deliveries)) = (&mut outcome.series, deliveries) {
+        series.deliveries = deliveries.tables();
+    }
+    Ok(outcome)
 }
 
 /// Whether a single transfer is over at both ends.

@@ -5,12 +5,15 @@ use host::{ConnectionId, Role};
 use scenario::{End, Scenario};
 use sim::{BoxSample, FlowSample, LinkId, NodeId, QueueSample, World};
 
-/// Time series of a run. Each has a column `t_s`, seconds since the start of the run, and a row
-/// for every change.
+/// Time series of a run. Each has a column `t_s`, seconds since the start of the run. Those of
+/// deliveries have a row for each hundredth of the run's duration, or for each second; the others
+/// one for every change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Per flow, by name: the variables of its sender.
     pub flows: Vec<(String, Table)>,
+    /// Per flow, by name: `payload_bytes`, those that its receiving application has, in order.
+    pub deliveries: Vec<(String, Table)>,
     /// Per direction of a link, by the names of its ends (`a->b`): `packets`, those waiting or in
     /// transmission.
     pub queues: Vec<(String, Table)>,

@@ -126,6 +126,7 @@ pub(crate) fn outcome<'py>(
         Some(series) => {
             let all = PyDict::new(py);
             all.set_item("flows", all_buffers(py, series.flows)?)?;
+            all.set_item("deliveries", all_buffers(py, series.deliveries)?)?;
             all.set_item("queues", all_buffers(py, series.queues)?)?;
             all.set_item("boxes", all_buffers(py, series.boxes)?)?;
             Some(all)

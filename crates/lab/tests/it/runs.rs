@@ -5,7 +5,7 @@ use crate::common::{
 };
 use base::Duration;
 use base::settings::{Span, Table as _};
-use lab::Watch;
+use lab::{Column, Watch};
 use scenario::Report;
 use tcp::congestion::{Auto, Canit, Cap, ConstantRate, Fast, Increase, IncreaseByK, RoundTrip};
 use tcp::{Estimator, SsthreshOnBackoff};
@@ -190,6 +190,20 @@ fn many_flows_share_a_link_and_keep_their_bytes_apart() {
         assert_eq!(*name, format!("f{flow}"));
         assert!((start - 0.977 * (20 - flow) as f64).abs() < 1e-9, "{name}: {start}");
     }
+}
+
+#[test]
+fn deliveries_grow_to_what_the_row_counts() {
+    let text = with(&[("1e-5", "1e-6")]);
+    let outcome = run_with(&text, 1, &Watch { series: true, ..Watch::default() });
+    let series = outcome.series.unwrap();
+    let [(flow, table)] = series.deliveries.as_slice() else { panic!("one flow") };
+    assert_eq!(flow, "flow 0");
+    let Some(Column::Integer(bytes)) = table.column("payload_bytes") else { panic!("counts") };
+    assert!(bytes.len() >= 100 && bytes.is_sorted(), "{bytes:?}");
+    assert!(bytes[bytes.len() / 2] > 0 && bytes[0] < bytes[bytes.len() / 2]);
+    assert_eq!(bytes.last(), Some(&(outcome.rows[0].payload_bytes as i64)));
+    assert_eq!(crate::common::floats(table, "t_s").len(), bytes.len());
 }
 
 #[test]

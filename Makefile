@@ -9,7 +9,7 @@ CARGO := PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo
 CARGO_FLAGS ?=
 
 # Folders that hold Python code.
-PYTHON = $(shell find bench docs python tests -name '*.py' 2>/dev/null | cut -d/ -f1 | sort -u)
+PYTHON = $(shell find bench docs python scripts tests -name '*.py' 2>/dev/null | cut -d/ -f1 | sort -u)
 
 # All files of Rust: `cargo fmt` does not find the modules that macros declare.
 RUST = $(shell find bench crates -name '*.rs' 2>/dev/null)
@@ -39,15 +39,11 @@ demo: setup ## Show what a noisy satellite hop does to TCP, and what wins it bac
 pictures: setup ## Draw README's picture anew
 	$(BIN)/lasthop demo --output docs/images/demo.png
 
-# Programs in examples/, which no test runs, are compiled by `make lint`. Random tests draw the same
-# cases every time, so that a commit passes everywhere or nowhere; `make soak` draws others. More tests
-# at a time than there are processors: those of real packets mostly wait.
+# Programs in examples/, which no test runs, are compiled by `make lint`.
 .PHONY: test
 test: ## Run all tests
 	@scripts/setup.sh dev
-	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=6 $(CARGO) test --workspace --lib --bins --tests $(CARGO_FLAGS)
-	$(CARGO) test --workspace --doc --quiet $(CARGO_FLAGS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python PATH="$(PATH)" $(BIN)/python scripts/tests.py $(CARGO_FLAGS)
 
 .PHONY: soak
 soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split connections ten times that; larger models; every point of every sweep

@@ -19,6 +19,8 @@ from real_packets import is_permitted, real
 
 import lasthop as package
 
+pytestmark = pytest.mark.packets
+
 #: The fixture of that name.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

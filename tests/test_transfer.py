@@ -25,6 +25,8 @@ from pathlib import Path
 import pytest
 from real_packets import real
 
+pytestmark = pytest.mark.packets
+
 #: The fixture of that name.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -245,6 +245,8 @@ def sweep(
       dropped on the whole path;
     - `rtt_min_s`, `rtt_median_s`, `rtt_p95_s`, `rtt_p99_s`: of the sender's round-trip samples;
       None without any, and in a sweep unless the scenario has `latency = true`;
+    - `delay_min_s`, `delay_median_s`, `delay_p95_s`, `delay_p99_s`: one-way delays of datagrams
+      that are sent at a constant rate; None like the round trips, and on real packets;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `reprobes`: how often the sender restarted after an indication of a new path;

@@ -77,11 +77,14 @@ def _lost_datagrams(row: dict[str, Any]) -> str:
     return "" if row["datagram_loss"] is None else f"{row['datagram_loss']:.3g}"
 
 
-#: Of many flows or requests how many ended, and how long one took; of datagrams the share lost.
+#: Of many flows or requests how many ended, and how long one took; round trips, and one-way delays of
+#: datagrams; of these the share lost.
 _SPECIAL = {
     "finished": _finished,
     "median": _time_of("time_median_s"),
     "95 %": _time_of("time_p95_s"),
+    "RTT 95 %": _time_of("rtt_p95_s"),
+    "delay 95 %": _time_of("delay_p95_s"),
     "datagrams lost": _lost_datagrams,
 }
 

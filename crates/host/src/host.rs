@@ -384,7 +384,8 @@ impl<A: Application> Host<A> {
                     }
                 }
                 (None, Body::Udp(udp)) if self.owns(packet.ip.destination) => {
-                    self.on_datagram(*udp, packet.payload);
+                    let (udp, payload) = (*udp, packet.payload);
+                    self.on_datagram(inlet.now(), udp, payload);
                     inlet.release();
                     !self.busy.is_empty() && self.transmit(inlet.now(), inlet)
                 }

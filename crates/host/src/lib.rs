@@ -24,8 +24,8 @@ pub use middlebox::{
 };
 pub use tfrc::{LossCounts, LossHistory, TfrcReceiver, TfrcSender};
 pub use traffic::{
-    ApplicationSettings, BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Ends, OnOff,
-    Pace, PacedSource, Place, Progress, Reports, Requester, Requests, Responder, Role, Sink,
-    SlowSink, Source, Traffic, Transfer,
+    ApplicationSettings, BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Departures,
+    Ends, OnOff, Pace, PacedSource, Place, Progress, Reports, Requester, Requests, Responder, Role,
+    Sink, SlowSink, Source, Traffic, Transfer,
 };
 pub use workload::{Arrivals, Sizes, Workload};

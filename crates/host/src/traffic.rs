@@ -8,7 +8,7 @@ mod bulk;
 mod datagrams;
 
 pub use bulk::{Sink, Source};
-pub use datagrams::{DatagramFlow, DatagramSink, DatagramSource, OnOff};
+pub use datagrams::{DatagramFlow, DatagramSink, DatagramSource, Departures, OnOff};
 pub use transfer::Pace;
 
 use crate::{Application, Transport};

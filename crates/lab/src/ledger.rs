@@ -30,6 +30,8 @@ pub(crate) struct Tally {
     pub(crate) datagrams: Delivery,
     /// The round trips of the senders, nanoseconds.
     round_trips: Quantiles,
+    /// The one-way delays of datagrams, nanoseconds.
+    delays: Quantiles,
     /// When the last was finished.
     pub(crate) finished_at: Option<Time>,
     /// When the sender of a single connection had everything acknowledged.
@@ -141,6 +143,7 @@ impl Tally {
             datagrams: self.datagrams,
             data_dropped: None,
             rtt_s: Tail::of(&self.round_trips),
+            delay_s: Tail::of(&self.delays),
             sender: self.sender,
             coding: fec::Statistics::default(),
             misplaced: self.misplaced,
@@ -154,6 +157,8 @@ pub struct Accounts {
     connections: Vec<(usize, Account)>,
     /// With the received bytes of payload.
     datagrams: Vec<(usize, Delivery, u64)>,
+    /// One-way delays of datagrams, nanoseconds.
+    delays: Vec<(usize, Quantiles)>,
 }
 
 impl Accounts {
@@ -174,11 +179,16 @@ impl Accounts {
             let mut receivers = host.tfrc_receivers().filter(|(ends, _)| ends.local_port == port);
             let sent = plain.or_else(|| Some(senders.next()?.1.sent())).unwrap_or(0);
             let tfrc = || Some(receivers.next()?.1.sink());
-            let sink = host.datagram_sink(port).or_else(tfrc).copied().unwrap_or_default();
-            (index, Delivery { sent, received: sink.received }, sink.bytes)
+            let sink = host.datagram_sink(port).or_else(tfrc);
+            let (received, bytes) = sink.map_or((0, 0), |sink| (sink.received, sink.bytes));
+            (index, Delivery { sent, received }, bytes)
+        };
+        let delays = |(index, _): (usize, &Flow)| {
+            host.datagram_sink(port(index)).map(|sink| (index, sink.delays().clone()))
         };
         Accounts {
             connections: connections.map(account).collect(),
+            delays: flows.clone().filter_map(delays).collect(),
             datagrams: flows.map(delivery).collect(),
         }
     }
@@ -204,7 +214,7 @@ impl Accounts {
             }
             forget
         });
-        Accounts { connections, datagrams: Vec::new() }
+        Accounts { connections, ..Accounts::default() }
     }
 }
 
@@ -260,6 +270,9 @@ impl<'s> Ledger<'s> {
         }
         for (flow, delivery, bytes) in accounts.datagrams {
             self.enter_datagrams(flow, delivery, bytes);
+        }
+        for (flow, delays) in accounts.delays {
+            self.tallies[flow].delays.merge(&delays);
         }
     }
 

@@ -327,6 +327,10 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("rtt_median_s", floats(|row| row.rtt_s.map(|rtt| rtt.median)));
     table.push("rtt_p95_s", floats(|row| row.rtt_s.map(|rtt| rtt.p95)));
     table.push("rtt_p99_s", floats(|row| row.rtt_s.map(|rtt| rtt.p99)));
+    table.push("delay_min_s", floats(|row| row.delay_s.map(|delay| delay.min)));
+    table.push("delay_median_s", floats(|row| row.delay_s.map(|delay| delay.median)));
+    table.push("delay_p95_s", floats(|row| row.delay_s.map(|delay| delay.p95)));
+    table.push("delay_p99_s", floats(|row| row.delay_s.map(|delay| delay.p99)));
     table.push("segments", counts(|c| c.segments));
     table.push("retransmissions", counts(|c| c.retransmissions));
     table.push("timeouts", counts(|c| c.timeouts));

@@ -46,6 +46,9 @@ pub struct Row {
     pub data_dropped: Option<u64>,
     /// The senders' round trips, seconds; `None` without any, or if they were not measured.
     pub rtt_s: Option<Tail>,
+    /// One-way delays of datagrams that are sent at a constant rate, seconds; `None` without any, or
+    /// if they were not measured.
+    pub delay_s: Option<Tail>,
     /// The sender's counts; of many connections, the sums.
     pub sender: Counts,
     /// The counts of its erasure coding; zeros if it has none.

@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use base::{Random, Seed, Time};
 use core::net::{IpAddr, SocketAddr};
 use host::{
-    Application, ApplicationSettings, Bytes, DatagramFlow, DatagramSource, FourTuple, Host,
+    Application, ApplicationSettings, Bytes, DatagramFlow, DatagramSource, Departures, FourTuple, Host,
     Listener, Middlebox, Opening, Place, Prefix, Role, Sink, Source, TfrcReceiver, TfrcSender,
     Transport,
 };
@@ -57,8 +57,8 @@ pub trait Endpoint {
     /// Opens connections as a workload says.
     fn open_many(&mut self, workload: host::Workload<End>);
 
-    /// Counts the datagrams that arrive at a port.
-    fn take_datagrams(&mut self, port: u16);
+    /// Counts the datagrams that arrive at a port. With `departures` it measures their delays.
+    fn take_datagrams(&mut self, port: u16, departures: Option<Departures>);
 
     /// Sends datagrams.
     fn send_datagrams(&mut self, source: DatagramSource);
@@ -89,8 +89,8 @@ impl Endpoint for Host<End> {
         self.add_workload(workload);
     }
 
-    fn take_datagrams(&mut self, port: u16) {
-        Host::take_datagrams(self, port);
+    fn take_datagrams(&mut self, port: u16, departures: Option<Departures>) {
+        Host::take_datagrams_of(self, port, departures);
     }
 
     fn send_datagrams(&mut self, source: DatagramSource) {
@@ -230,7 +230,7 @@ impl Installer<'_> {
         }
     }
 
-    fn install_datagrams(&self, placement: &mut impl Placement, datagrams: &Datagrams) {
+    fn install_datagrams<P: Placement>(&self, placement: &mut P, datagrams: &Datagrams) {
         let Installer { flow, index, .. } = *self;
         let source = DatagramFlow {
             stream: index as u32,
@@ -246,7 +246,9 @@ impl Installer<'_> {
         match datagrams.rate_control {
             RateControl::None => {
                 let source = DatagramSource::new(source, self.stream("datagrams"));
-                placement.endpoint(index, flow.to).take_datagrams(port(index));
+                // Real packets do not tell their place in the stream.
+                let departures = source.departures().filter(|_| P::STREAMS);
+                placement.endpoint(index, flow.to).take_datagrams(port(index), departures);
                 placement.endpoint(index, flow.from).send_datagrams(source);
             }
             RateControl::Tfrc => {

@@ -72,7 +72,7 @@ table! {
         /// at the end of the next hundredth of its duration or second. On real packets, a run ends
         /// when all flows have completed, or with its duration.
         ends_with: Spanned<String>;
-        /// The runs of a sweep measure round trips and queueing delays, too: the columns `rtt_*` and
+        /// The runs of a sweep measure round trips and delays, too: the columns `rtt_*`, `delay_*` and
         /// `queue_delay_*` of rows. A single run always does.
         latency: bool = false;
         /// The defaults of TCP settings that the file leaves out. `modern`: today's RFCs;

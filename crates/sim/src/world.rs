@@ -106,12 +106,12 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// Measures round trips and queueing delays: before the first event.
+    /// Measures round trips, delays of datagrams, and queueing delays: before the first event.
     pub fn measure_latency(&mut self) {
         self.network.measure_queue_delays();
         for node in &mut self.nodes {
             let settings = node.host.settings();
-            node.host.set(host::Settings { measure_round_trips: true, ..settings });
+            node.host.set(host::Settings { measure_latency: true, ..settings });
         }
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn make(scenario: &Scenario, seed: u64) -> Made {
         host.set(Settings {
             keep_closed: true,
             shared_probe,
-            measure_round_trips: true,
+            measure_latency: true,
             ..Settings::default()
         });
         host

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::network::Network;
 use crate::state::{Ended, Entry, RunState, Unfinished};
 use base::Time;
-use host::{DatagramSource, FourTuple, Listener, Opening, TfrcReceiver, TfrcSender, Workload};
+use host::{DatagramSource, Departures, FourTuple, Listener, Opening, TfrcReceiver, TfrcSender, Workload};
 use lab::Account;
 use rustix::event::PollFlags;
 use scenario::{End, Endpoint, Flow, Scenario, port};
@@ -62,7 +62,7 @@ impl Endpoint for KernelEnd {
         self.task = Some(Task::OpenMany(workload));
     }
 
-    fn take_datagrams(&mut self, _: u16) {
+    fn take_datagrams(&mut self, _: u16, _: Option<Departures>) {
         self.task = Some(Task::TakeDatagrams);
     }
 

@@ -135,7 +135,7 @@ impl<A: Application> Host<A> {
             }
             Body::Icmp(Icmp::Survival(notice)) => self.on_survival(now, &packet.ip, notice),
             Body::Icmp(icmp) => self.on_icmp(now, icmp),
-            Body::Udp(udp) => self.on_datagram(*udp, packet.payload),
+            Body::Udp(udp) => self.on_datagram(now, *udp, packet.payload),
             Body::Tfrc(tfrc) => self.on_tfrc(now, packet, tfrc),
             // No box has consumed it.
             Body::Srp(_)

@@ -2,7 +2,7 @@
 
 use super::tfrc::TfrcEnds;
 use super::{Host, Outlet};
-use crate::{Application, DatagramSink, DatagramSource};
+use crate::{Application, DatagramSink, DatagramSource, Departures};
 use base::{Schedule, Time};
 use wire::{Ip, Payload, Udp};
 
@@ -19,6 +19,11 @@ impl<A: Application> Host<A> {
         self.datagrams.sinks.add(port);
     }
 
+    /// The same for the datagrams of one source, with their delays.
+    pub fn take_datagrams_of(&mut self, port: u16, departures: Option<Departures>) {
+        self.datagrams.sinks.add(port).departures = departures;
+    }
+
     /// The sources of datagrams, in the order of the calls.
     #[must_use]
     pub fn datagram_sources(&self) -> &[DatagramSource] {
@@ -33,9 +38,14 @@ impl<A: Application> Host<A> {
 
     /// Processes a datagram.
     #[inline]
-    pub(super) fn on_datagram(&mut self, udp: Udp, payload: Payload) {
+    pub(super) fn on_datagram(&mut self, now: Time, udp: Udp, payload: Payload) {
         match self.datagrams.sinks.get_mut(udp.destination_port) {
-            Some(sink) => sink.take(payload),
+            Some(sink) => {
+                sink.take(payload);
+                if self.settings.measure_latency {
+                    sink.measure(now, payload);
+                }
+            }
             None => self.statistics.no_connection += 1,
         }
     }
@@ -129,7 +139,7 @@ struct Sinks {
 }
 
 impl Sinks {
-    fn add(&mut self, port: u16) {
+    fn add(&mut self, port: u16) -> &mut DatagramSink {
         if self.ports.is_empty() {
             self.first = port;
         }
@@ -142,7 +152,7 @@ impl Sinks {
         if place >= self.ports.len() {
             self.ports.resize(place + 1, None);
         }
-        self.ports[place].get_or_insert_default();
+        self.ports[place].get_or_insert_default()
     }
 
     #[inline]

@@ -77,7 +77,7 @@ impl<A: Application> Host<A> {
         application: A,
     ) -> u32 {
         connection.watch(self.watches);
-        if self.settings.measure_round_trips {
+        if self.settings.measure_latency {
             connection.measure_round_trips();
         }
         let id = self.slots.next_id();

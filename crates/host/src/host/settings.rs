@@ -32,8 +32,9 @@ pub struct Settings {
     pub minimum_path_mtu: u16,
     /// Segments may take the fast path ([`tcp::FastPath`]). It changes the speed only.
     pub fast_path: bool,
-    /// New connections measure round trips ([`tcp::Connection::round_trips`]).
-    pub measure_round_trips: bool,
+    /// New connections measure round trips ([`tcp::Connection::round_trips`]), and the sinks of
+    /// datagrams delays ([`crate::DatagramSink::delays`]).
+    pub measure_latency: bool,
     /// Segments of new connections carry bytes whose payloads do not continue each other
     /// ([`tcp::Connection::gather`]).
     pub gather: bool,
@@ -50,7 +51,7 @@ impl Default for Settings {
             memory: None,
             minimum_path_mtu: 552,
             fast_path: true,
-            measure_round_trips: false,
+            measure_latency: false,
             gather: false,
         }
     }

@@ -1,6 +1,6 @@
 //! Traffic that does not respond: datagrams, sent whatever becomes of them.
 
-use base::{Duration, Random, Rate, Time};
+use base::{Duration, Quantiles, Random, Rate, Time};
 use core::net::IpAddr;
 use wire::{Ip, Payload, Udp};
 
@@ -50,8 +50,27 @@ pub struct DatagramSource {
     pub sent: u64,
 }
 
+/// When the datagrams of a constant rate are due: by their place in the stream, so that none carries
+/// a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departures {
+    /// The first.
+    start: Time,
+    /// From one to the next.
+    interval: Duration,
+    /// Bytes of payload in each.
+    payload: u32,
+}
+
+impl Departures {
+    /// When the datagram with this payload is due.
+    fn of(self, payload: Payload) -> Time {
+        self.start + self.interval * (payload.offset / u64::from(self.payload.max(1)))
+    }
+}
+
 /// What has arrived at a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct DatagramSink {
     /// Datagrams, those that came twice included.
     pub received: u64,
@@ -61,6 +80,10 @@ pub struct DatagramSink {
     pub late: u64,
     /// The byte behind the last so far.
     end: u64,
+    /// When each is sent, if that is known.
+    pub(crate) departures: Option<Departures>,
+    /// From then to its arrival, nanoseconds.
+    delays: Quantiles,
 }
 
 impl DatagramSource {
@@ -98,6 +121,14 @@ impl DatagramSource {
         }
     }
 
+    /// When datagrams are due; `None` for bursts, which come at random.
+    #[must_use]
+    pub fn departures(&self) -> Option<Departures> {
+        let DatagramFlow { start, payload, bursts, .. } = self.flow;
+        let departures = Departures { start, interval: self.interval, payload };
+        bursts.is_none().then_some(departures)
+    }
+
     /// When the next is to be sent; [`Time::NEVER`] after the last.
     #[must_use]
     #[inline]
@@ -131,6 +162,20 @@ impl DatagramSink {
         self.bytes += u64::from(payload.len);
         self.late += u64::from(payload.offset < self.end);
         self.end = self.end.max(payload.end());
+    }
+
+    /// Measures how long a datagram took.
+    pub(crate) fn measure(&mut self, now: Time, payload: Payload) {
+        if let Some(departures) = self.departures {
+            self.delays.record(now.since(departures.of(payload)).as_nanos());
+        }
+    }
+
+    /// One-way delays of datagrams of a constant rate, nanoseconds, if they were measured
+    /// ([`crate::Settings::measure_latency`]).
+    #[must_use]
+    pub fn delays(&self) -> &Quantiles {
+        &self.delays
     }
 }
 
@@ -197,6 +242,22 @@ mod tests {
         assert!((silence - 1.5).abs() < 0.05, "{silence}");
         let burst = datagrams.len() as f64 / silences.len() as f64 * 0.00168;
         assert!((burst - 0.5).abs() < 0.015, "{burst}");
+    }
+
+    #[test]
+    fn delays_are_those_since_each_datagram_was_due() {
+        let mut source = DatagramSource::new(flow(None), Seed(1).stream("datagrams"));
+        let mut sink = DatagramSink { departures: source.departures(), ..DatagramSink::default() };
+        let sent: Vec<_> = (0..3).map(|_| (source.next(), source.take())).collect();
+        for (number, delay) in [(0, 5), (2, 5), (1, 30), (1, 40)] {
+            let (time, payload) = sent[number];
+            sink.measure(time + Duration::from_millis(delay), payload);
+        }
+        let millis = |q| sink.delays().quantile(q).unwrap() / 1_000_000;
+        assert_eq!((millis(0.5), millis(0.75), millis(1.0)), (5, 30, 40));
+        let bursts = OnOff { on: Duration::from_secs(1), off: Duration::from_secs(1) };
+        let source = DatagramSource::new(flow(Some(bursts)), Seed(1).stream("datagrams"));
+        assert_eq!(source.departures(), None);
     }
 
     #[test]

@@ -64,6 +64,39 @@ fn a_full_queue_of_b_bytes_at_rate_r_delays_packets_by_b_over_r() {
     }
 }
 
+/// Packets of 600 bytes at a rate, instead of the transfer.
+fn datagrams(rate: &str, more: &str) -> String {
+    let traffic = format!(
+        "to      = \"b\"\ntraffic = {{ udp = {{ rate = \"{rate}\", packet = 600{more} }} }}"
+    );
+    with(&[
+        ("errors  = { bit = 1e-5 }\n", ""),
+        ("to      = \"b\"", &traffic),
+        (
+            "tcp     = { recovery = \"sack\", receive_window = \"20 segments\", eten = \"none\" }",
+            "",
+        ),
+    ])
+}
+
+#[test]
+fn the_delay_of_a_datagram_is_that_of_the_path_and_its_queue() {
+    let serialisation = 600.0 * 8.0 / BITS_PER_SECOND;
+    let idle = run(&datagrams("100 kbit/s", "")).rows[0].delay_s.unwrap();
+    for value in [idle.min, idle.median, idle.p99] {
+        assert_near(value, 0.1 + serialisation);
+    }
+    // Twice the rate of the link: all but the first wait for the 50 packets before them.
+    let full = run(&datagrams("3 Mbit/s", "")).rows[0].delay_s.unwrap();
+    assert_near(full.median, 0.1 + 50.0 * serialisation);
+    assert!(full.min < 0.1 + 1.1 * serialisation, "{full:?}");
+    // When a burst begins is not known to who receives it.
+    let bursts = run(&datagrams("100 kbit/s", ", on = \"1 s\", off = \"1 s\""));
+    assert_eq!(bursts.rows[0].delay_s, None);
+    let without = crate::common::run(&datagrams("100 kbit/s", ""));
+    assert_eq!(without.rows[0].delay_s, None);
+}
+
 #[test]
 fn the_round_trip_of_a_flow_that_fills_a_queue_shows_the_queue() {
     let text = with(&[("errors  = { bit = 1e-5 }\n", ""), ("20 segments", "90 segments")]);

@@ -33,7 +33,7 @@ fn lab(datagrams: u64, bursts: Option<OnOff>, size: u64) -> Lab {
 fn ends(lab: &Lab) -> (u64, DatagramSink) {
     let sink = lab.world.host(lab.receiver()).datagram_sink(UDP_PORT);
     let sources = lab.world.host(lab.sender()).datagram_sources();
-    (sources[0].sent, *sink.expect("it takes datagrams"))
+    (sources[0].sent, sink.expect("it takes datagrams").clone())
 }
 
 #[test]

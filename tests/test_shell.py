@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -265,6 +266,40 @@ def test_an_interactive_shell_says_where_it_is(scenario: Path, server: str) -> N
     assert "at:10.128.0.1" in done.stdout
 
 
+@real
+@pytest.mark.skipif(shutil.which("script") is None, reason="a terminal needs script")
+def test_ctrl_c_at_the_terminal_is_the_program_s(scenario: Path, server: str) -> None:
+    program = scenario.with_suffix(".py")
+    program.write_text("""
+import signal, sys, time
+got = []
+signal.signal(signal.SIGINT, lambda *_: got.append(1))
+print("ready", flush=True)
+while not got:
+    time.sleep(0.05)
+time.sleep(0.5)
+print("interrupts:", len(got), flush=True)
+sys.exit(9)
+""")
+    command = f"{sys.executable} -m lasthop shell {scenario} --serve '{server}' -- "
+    with subprocess.Popen(
+        ["script", "-qec", f"{command} {sys.executable} {program}", "/dev/null"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as terminal:
+        assert terminal.stdin is not None
+        assert terminal.stdout is not None
+        while "ready" not in terminal.stdout.readline():
+            assert terminal.poll() is None
+        terminal.stdin.write("\x03")
+        terminal.stdin.flush()
+        shown = terminal.stdout.read()
+    assert "interrupts: 1" in shown
+    assert "gateway->phone" in shown
+    assert terminal.returncode == 9
+
+
 @pytest.fixture
 def machine() -> Iterator[str]:
     """A machine, and another one to which its default routes lead: 192.0.2.2 and 2001:db8::2."""
@@ -399,6 +434,34 @@ def test_without_root_there_is_a_server_in_a_namespace_of_one_s_own(everybodys: 
     refused = shell("--serve", served, "--", "true", before=closed)
     assert refused.returncode == 2
     assert "/dev/net/tun is not for users here: use sudo" in refused.stderr
+
+
+@real
+def test_programs_are_those_of_the_user_of_sudo(everybodys: Path) -> None:
+    python = python_of_nobody()
+    if python is None:
+        pytest.skip("nobody may not run Python here")
+    nobody = pwd.getpwuid(65534)
+    told = "echo $(id -u) $(id -g) $HOME $USER; ping -c 1 -W 5 $LASTHOP_SERVER > /dev/null"
+
+    def said(*words: str) -> str:
+        # Port 80 is for any user there.
+        served = f"{python} -m http.server 80"
+        program = ("--serve", served, "--", "sh", "-c", told)
+        done = subprocess.run(
+            [sys.executable, "-m", "lasthop", "shell", "hop.toml", *words, *program],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "SUDO_UID": "65534", "NO_COLOR": "1", "HOME": "/root"},
+            timeout=60,
+            check=False,
+            cwd=everybodys,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert said() == f"65534 {nobody.pw_gid} {nobody.pw_dir} {nobody.pw_name}\n"
+    assert said("--root").startswith("0 0 /root")
 
 
 @pytest.mark.parametrize(

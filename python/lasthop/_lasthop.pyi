@@ -17,6 +17,7 @@ from typing import Any
 __all__ = [
     "RunError",
     "ScenarioError",
+    "Shell",
     "TestbedError",
     "TransferError",
     "__version__",
@@ -198,8 +199,62 @@ def transfer(
     of it.
     """
 
+class Shell:
+    """The nodes, links and boxes of a scenario on real packets, for programs instead of flows.
+
+    Programs run at the receiver of the flow with this index, the near end. At its sender, the far
+    end, is the network of this machine with `machine`, else a namespace for servers. `congestion`
+    is the default of the kernels at both ends. The scenario is that without its sweep. When this is
+    dropped, its programs are ended, and nothing is left.
+
+    Raises ScenarioError, or TestbedError if it cannot be run here.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        name: str,
+        *,
+        overrides: Sequence[tuple[str, object]] = (),
+        seed: int = 1,
+        flow: int = 0,
+        machine: bool = False,
+        congestion: str | None = None,
+    ) -> None: ...
+    def addresses(self, *, far: bool) -> list[str | None]:
+        """The addresses of an end, of IPv4 and IPv6. Those of the far end are the machine's, if
+        that is there, of those versions of IP that it has."""
+
+    def words(self) -> list[str]:
+        """What was changed on the machine, and what of its network cannot be reached."""
+
+    def launch(
+        self,
+        words: Sequence[str],
+        environment: Sequence[tuple[str, str]],
+        *,
+        far: bool = False,
+        user: tuple[int, int, Sequence[int]] | None = None,
+        resolver: str | PathLike[str] | None = None,
+        background: bool = False,
+    ) -> int:
+        """Starts a program at an end, as a child of this process, and returns its process id.
+
+        `environment` is all of it. `user` are the numbers of a user, of the user's group and of all
+        groups. The program reads `resolver` at /etc/resolv.conf. One in the background reads
+        nothing, and writes to the standard error alone. Raises OSError.
+        """
+
+    def is_served(self) -> bool:
+        """Whether a program at the far end waits for connections or datagrams."""
+
+    def stop(self) -> dict[str, Any]:
+        """Ends all programs that are in the network, and the network; what happened there, as
+        `run_testbed` gives it, without rows."""
+
 def clean_testbed() -> list[str]:
-    """Removes what is left of runs and transfers on real packets whose process was killed.
+    """Removes what is left of runs, transfers and shells on real packets whose process was killed,
+    and ends programs that are in their namespaces.
 
     Returns what was removed: names of network namespaces, and nft tables. Raises TestbedError.
     """

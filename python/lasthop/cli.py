@@ -27,6 +27,7 @@ from lasthop import (
     library,
     publications,
     results,
+    shell_commands,
     show,
     terminal,
     transfer_commands,
@@ -264,6 +265,7 @@ def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
 
 
 transfer_commands.register(app)
+shell_commands.register(app)
 
 _testbed = typer.Typer(no_args_is_help=True, help="Clean up after runs on real packets.")
 app.add_typer(_testbed, name="testbed")
@@ -271,7 +273,7 @@ app.add_typer(_testbed, name="testbed")
 
 @_testbed.command("clean")
 def clean() -> None:
-    """Remove and list what killed runs and transfers have left: namespaces and nft tables."""
+    """Remove and list what killed runs, transfers and shells have left."""
     removed = lab.clean()
     for name in removed:
         print(name)

@@ -12,6 +12,8 @@ from lasthop import terminal, units
 from lasthop.files import whole
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from lasthop.journal import Summary
     from lasthop.results import Health, Result, Sweep
 
@@ -52,8 +54,8 @@ def run(result: Result, title: str, seed: int) -> None:
     terminal.out().print(shown)
 
 
-def health(found: Health) -> None:
-    """A line about how well the machine kept up."""
+def health(found: Health, *, console: Console | None = None) -> None:
+    """A line about how well the machine kept up; on standard output unless the console is given."""
     worst, limit = (units.duration(round(span, 5)) for span in (found.worst_s, found.limit_s))
     counts = (
         f"{found.packets} packets, {found.late_share:.2%} more than {limit} late (worst {worst}),"
@@ -62,7 +64,8 @@ def health(found: Health) -> None:
     verdict = (
         "[green]valid[/]" if found.void is None else f"[bold red]VOID[/]: {escape(found.void)}"
     )
-    terminal.out().print(f"[dim]testbed: {counts}:[/] {verdict}", soft_wrap=True)
+    console = console or terminal.out()
+    console.print(f"[dim]testbed: {counts}:[/] {verdict}", soft_wrap=True)
 
 
 def _time_of(key: str) -> Callable[[dict[str, Any]], str]:

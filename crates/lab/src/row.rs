@@ -114,8 +114,9 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The quantiles of times that were counted in nanoseconds.
-    pub(crate) fn of(times: &Quantiles) -> Option<Tail> {
+    /// The quantiles of times that were counted in nanoseconds; `None` without any.
+    #[must_use]
+    pub fn of(times: &Quantiles) -> Option<Tail> {
         let quantile = |q| times.quantile(q).map(|nanos| nanos as f64 / 1e9);
         Some(Tail {
             min: quantile(0.0)?,

@@ -154,6 +154,12 @@ impl Emulator {
         self.nodes.set(index, node);
     }
 
+    /// Lets addresses of no node be beyond this one: routes to them lead there, and its kernel routes on what
+    /// boxes there send to them. Without it, there is no route.
+    pub fn set_default_gateway(&mut self, node: usize) {
+        self.nodes.default_gateway = Some(node);
+    }
+
     /// Says where indications go; without it, nowhere.
     pub fn surround(&mut self, surroundings: Box<dyn Surroundings>) {
         self.nodes.surroundings = surroundings;

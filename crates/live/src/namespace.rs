@@ -1,13 +1,18 @@
 //! Network namespaces that this process creates and removes.
 
+mod programs;
+
+pub use programs::{Launch, User};
+
 use crate::Error;
 use crate::error::Doing;
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use std::fs::{self, File};
-use std::os::fd::AsFd;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 /// Where iproute2 looks for namespaces.
@@ -18,10 +23,14 @@ const PREFIX: &str = "lasthop";
 
 /// A network namespace called `lasthop-<pid>-<what>`, to which `ip netns exec` has access as well.
 /// Dropping it removes it, once no thread is in it and no socket of it is open.
+///
+/// Where this process may not write the directory of names, as in a user namespace of its own, other programs do not
+/// know the name, and the namespace ends with the process at the latest.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
     file: File,
+    is_listed: bool,
 }
 
 impl Namespace {
@@ -36,19 +45,28 @@ impl Namespace {
             return Err(Error::Name(what.to_owned()));
         }
         let name = format!("{PREFIX}-{}-{what}", std::process::id());
-        prepare_directory().doing(|| format!("preparing {DIRECTORY}"))?;
-        let path = Path::new(DIRECTORY).join(&name);
-        File::create_new(&path).doing(|| format!("creating {}", path.display()))?;
-        // A namespace is made by a thread that goes there, and lives on by its bind mount.
-        let made = thread::scope(|scope| scope.spawn(|| make(&path)).join());
+        let path = reserve(&name)?;
+        // A namespace is made by a thread that goes there, and lives on by its bind mount or descriptor.
+        let made = thread::scope(|scope| scope.spawn(|| make(path.as_deref())).join());
         let made = made.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match made {
-            Ok(file) => Ok(Namespace { name, file }),
+            Ok(file) => Ok(Namespace { name, file, is_listed: path.is_some() }),
             Err(error) => {
-                let _ = remove_path(&path);
+                let _ = path.map(|path| remove_path(&path));
                 Err(error).doing(|| format!("making network namespace {name}"))
             }
         }
+    }
+
+    /// The namespace of [`list`] with this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn open(name: &str) -> Result<Namespace, Error> {
+        let path = Path::new(DIRECTORY).join(name);
+        let file = File::open(&path).doing(|| format!("opening {}", path.display()))?;
+        // Its name is another's.
+        Ok(Namespace { name: name.to_owned(), file, is_listed: false })
     }
 
     /// Its name.
@@ -90,6 +108,11 @@ impl Namespace {
         builder.spawn(inside).doing(|| format!("starting thread {thread}"))
     }
 
+    /// A descriptor of it.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
     fn enter(&self) -> Result<(), Error> {
         enter(&self.file, &self.name)
     }
@@ -97,8 +120,10 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // A failure cannot be reported here; `list` finds the remains.
-        let _ = remove(&self.name);
+        if self.is_listed {
+            // A failure cannot be reported here; `list` finds the remains.
+            let _ = remove(&self.name);
+        }
     }
 }
 
@@ -145,6 +170,36 @@ pub fn remove(name: &str) -> Result<(), Error> {
     remove_path(&path).doing(|| format!("removing network namespace {name}"))
 }
 
+/// Ends the programs in a namespace from [`list`], and removes it.
+///
+/// # Errors
+/// As [`remove`].
+pub fn clear(name: &str, patience: base::Duration) -> Result<(), Error> {
+    if process(name).is_some()
+        && !name.contains('/')
+        && let Ok(namespace) = Namespace::open(name)
+    {
+        namespace.end_processes(patience);
+    }
+    remove(name)
+}
+
+/// Makes the file of a namespace's name; `None` if this process may not.
+fn reserve(name: &str) -> Result<Option<PathBuf>, Error> {
+    let path = Path::new(DIRECTORY).join(name);
+    let prepared = prepare_directory().doing(|| format!("preparing {DIRECTORY}"));
+    let action = || format!("creating {}", path.display());
+    match prepared.and_then(|()| File::create_new(&path).doing(action)) {
+        Ok(_) => Ok(Some(path)),
+        Err(Error::System { source, .. }) if is_denied(source.kind()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_denied(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
 /// The process id in a name of ours.
 pub(crate) fn process(name: &str) -> Option<u32> {
     let (process, what) = name.strip_prefix(PREFIX)?.strip_prefix('-')?.split_once('-')?;
@@ -172,16 +227,19 @@ fn prepare_directory() -> rustix::io::Result<()> {
     }
 }
 
-/// Makes a namespace of the calling thread's, and mounts it.
-fn make(path: &Path) -> rustix::io::Result<File> {
+/// Makes a namespace of the calling thread's, and mounts it if it has a path.
+fn make(path: Option<&Path>) -> rustix::io::Result<File> {
     const OURS: &str = "/proc/thread-self/ns/net";
     // SAFETY: what must not be unshared is the table of file descriptors, and it is not.
     #[expect(unsafe_code, reason = "the safe function is deprecated: see above")]
     unsafe {
         rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)?;
     }
-    rustix::mount::mount_bind(OURS, path)?;
-    File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    if let Some(path) = path {
+        rustix::mount::mount_bind(OURS, path)?;
+    }
+    let file = File::open(path.unwrap_or(Path::new(OURS)));
+    file.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 fn enter(file: &File, name: &str) -> Result<(), Error> {

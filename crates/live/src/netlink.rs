@@ -1,6 +1,8 @@
 //! Devices, addresses, routes and settings of a network namespace.
 
+mod congestion;
 mod monitor;
+mod pairs;
 mod requests;
 mod routes;
 mod rules;

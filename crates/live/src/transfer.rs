@@ -4,13 +4,13 @@
 //! The device, its addresses and what else was changed are gone at the end of a transfer, whatever ended
 //! it; [`clean`] undoes what a killed process has left.
 
-mod addresses;
+pub(crate) mod addresses;
 mod connected;
 mod error;
 mod files;
-mod masquerade;
+pub(crate) mod masquerade;
 mod pump;
-mod uplink;
+pub(crate) mod uplink;
 
 pub use error::{Error, Failure};
 

@@ -5,6 +5,8 @@
 //! callers are in `_lasthop.pyi`.
 
 mod convert;
+#[cfg_attr(not(target_os = "linux"), path = "no_shell.rs")]
+mod shell;
 mod transfers;
 mod watch;
 
@@ -62,6 +64,9 @@ mod _lasthop {
 
     #[pymodule_export]
     use super::{RunError, ScenarioError, TestbedError, TransferError};
+
+    #[pymodule_export]
+    use crate::shell::Shell;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -191,7 +196,7 @@ mod _lasthop {
         transfers::run(py, &settings, &wanted, &watch)
     }
 
-    /// Removes what killed runs and transfers on real packets have left.
+    /// Removes what killed runs, transfers and shells on real packets have left.
     #[pyfunction]
     fn clean_testbed(py: Python<'_>) -> PyResult<Vec<String>> {
         py.detach(testbed::clean).map_err(convert::testbed_error)

@@ -21,10 +21,33 @@ pub(crate) fn of(node: usize, stack: Stack, ip: IpVersion) -> IpAddr {
     }
 }
 
-/// All addresses of the node with this index, our host's first.
-pub(crate) fn all(node: usize) -> impl Iterator<Item = IpAddr> {
-    let stacks = [Stack::Lasthop, Stack::Linux].into_iter();
-    stacks.flat_map(move |stack| VERSIONS.map(|ip| of(node, stack, ip)))
+/// What sends and receives in a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The flows of the scenario.
+    Flows,
+    /// Programs in the namespaces of nodes. Only the kernels have addresses, from which boxes send, too.
+    Programs,
+}
+
+impl Purpose {
+    /// The stacks of a node that have addresses; boxes send from those of the first.
+    pub(crate) fn stacks(self) -> &'static [Stack] {
+        match self {
+            Purpose::Flows => &[Stack::Lasthop, Stack::Linux],
+            Purpose::Programs => &[Stack::Linux],
+        }
+    }
+
+    /// The address from which boxes of the node with this index send.
+    pub(crate) fn own(self, node: usize, ip: IpVersion) -> IpAddr {
+        of(node, self.stacks()[0], ip)
+    }
+
+    /// All addresses of the node with this index, those from which boxes send first.
+    pub(crate) fn addresses(self, node: usize) -> impl Iterator<Item = IpAddr> {
+        self.stacks().iter().flat_map(move |&stack| VERSIONS.map(|ip| of(node, stack, ip)))
+    }
 }
 
 /// Both versions of IP.

@@ -1,5 +1,6 @@
 //! The network of a scenario without its flows, for other programs.
 
+use crate::addresses::Purpose;
 use crate::links::LinkSockets;
 use crate::network::Network;
 use crate::report::Outcome;
@@ -40,10 +41,10 @@ impl Emulation {
         link_sockets: &LinkSockets,
     ) -> Result<Emulation, Error> {
         run::check_rights()?;
-        let mut network = Network::build(scenario, Some(label))?;
-        let hosts::Made { nodes, bytes, .. } = hosts::make(scenario, seed);
+        let mut network = Network::build(scenario, Some(label), Purpose::Flows)?;
+        let hosts::Made { nodes, bytes, .. } = hosts::make(scenario, seed, Purpose::Flows);
         let (copies, clock, nowhere) = (Copies::default(), Clock::start(), links::Hosts::default());
-        let nodes = links::Nodes { nodes, bytes, link_sockets };
+        let nodes = links::Nodes { nodes, bytes, link_sockets, default_gateway: None };
         let emulator = links::start(scenario, seed, clock, &mut network, nodes, &copies, nowhere)?;
         Ok(Emulation { scenario: scenario.clone(), emulator, network })
     }

@@ -16,6 +16,14 @@ pub enum Error {
     /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
+    /// Something of the scenario belongs to its flows.
+    #[error("{what} cannot be run with programs of yours: {why}")]
+    Refused {
+        /// What it is, and where.
+        what: String,
+        /// The reason.
+        why: String,
+    },
     /// Two flows need different values of one setting of a node's kernel.
     #[error(
         "the kernel has one setting `{setting}` for the whole of node `{node}`: expected the same in \

@@ -2,7 +2,7 @@
 //! own, and the boxes.
 
 use crate::Error;
-use crate::addresses::{self, VERSIONS};
+use crate::addresses::{self, Purpose, VERSIONS};
 use crate::kernel::KernelEnds;
 use crate::network::{Network, has_host};
 use crate::state::{RunState, address};
@@ -30,8 +30,8 @@ pub(crate) struct Made {
     pub(crate) kernel: KernelEnds,
 }
 
-/// Makes what our code does in a scenario.
-pub(crate) fn make(scenario: &Scenario, seed: u64) -> Made {
+/// Makes what our code does in a scenario with this purpose.
+pub(crate) fn make(scenario: &Scenario, seed: u64, purpose: Purpose) -> Made {
     let host = |node: usize| {
         let [v4, v6] = VERSIONS.map(|ip| addresses::of(node, scenario::Stack::Lasthop, ip));
         let mut host = Host::new(v4, Seed(seed).stream(&format!("host.{node}")));
@@ -47,13 +47,14 @@ pub(crate) fn make(scenario: &Scenario, seed: u64) -> Made {
     };
     let nodes = 0..scenario.nodes.len();
     let hosts = nodes.map(|node| has_host(scenario, node).then(|| host(node))).collect();
-    let node = |node| Node { addresses: addresses::all(node).collect(), boxes: Boxes::default() };
+    let node =
+        |node| Node { addresses: purpose.addresses(node).collect(), boxes: Boxes::default() };
     let nodes = (0..scenario.nodes.len()).map(node).collect();
     let arrived = Bytes::default();
     let read = arrived.clone();
     let contents = Contents::beside(move |payload, out| read.read(payload, out));
     let kernel = KernelEnds::default();
-    let mut places = Places { scenario, hosts, nodes, contents: contents.clone(), kernel };
+    let mut places = Places { scenario, purpose, hosts, nodes, contents: contents.clone(), kernel };
     install(scenario, seed, &mut places);
     // What is coded or hidden goes beside the packets here, too.
     let _ = install_boxes(scenario, seed, &mut places);
@@ -64,6 +65,7 @@ pub(crate) fn make(scenario: &Scenario, seed: u64) -> Made {
 /// The nodes of the testbed.
 struct Places<'a> {
     scenario: &'a Scenario,
+    purpose: Purpose,
     hosts: Vec<Option<Host<End>>>,
     nodes: Vec<Node>,
     contents: Contents,
@@ -92,11 +94,11 @@ impl scenario::Placement for Places<'_> {
     }
 
     fn own(&self, node: usize, ip: IpVersion) -> IpAddr {
-        addresses::of(node, scenario::Stack::Lasthop, ip)
+        self.purpose.own(node, ip)
     }
 
     fn addresses(&self, node: usize) -> Vec<IpAddr> {
-        addresses::all(node).collect()
+        self.purpose.addresses(node).collect()
     }
 
     fn contents(&self) -> Contents {

@@ -26,6 +26,8 @@ mod run;
 #[cfg(target_os = "linux")]
 mod settings;
 #[cfg(target_os = "linux")]
+mod shell;
+#[cfg(target_os = "linux")]
 mod state;
 
 #[cfg(target_os = "linux")]
@@ -34,6 +36,8 @@ pub use error::Error;
 #[cfg(target_os = "linux")]
 pub use links::LinkSockets;
 pub use report::{Health, Outcome};
+#[cfg(target_os = "linux")]
+pub use shell::{End, Shell, Wanted};
 
 use scenario::Scenario;
 use std::sync::atomic::AtomicBool;
@@ -84,7 +88,10 @@ pub fn clean() -> Result<Vec<String>, Error> {
     {
         run::check_rights()?;
         let left = live::namespace::list()?.into_iter().filter(|listed| !listed.in_use);
-        let removed = left.map(|left| Ok(live::namespace::remove(&left.name).map(|()| left.name)?));
+        // Programs that a killed `Shell` has left.
+        const PATIENCE: base::Duration = base::Duration::from_secs(2);
+        let clear = |name: &str| live::namespace::clear(name, PATIENCE);
+        let removed = left.map(|left| Ok(clear(&left.name).map(|()| left.name)?));
         let mut removed = removed.collect::<Result<Vec<String>, Error>>()?;
         let undone = live::transfer::clean().map_err(|error| Error::System(error.to_string()))?;
         removed.extend(undone);

@@ -5,7 +5,7 @@ use crate::network::Network;
 use crate::report::Health;
 use base::{Duration, Histogram, Seed};
 use host::HostIndication;
-use lab::{BoxCount, BoxDrops, Totals};
+use lab::{BoxCount, BoxDrops, Tail, Totals};
 use link::Names;
 use live::emulator::{
     Bytes, Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
@@ -25,6 +25,8 @@ pub(crate) struct Nodes<'a> {
     pub(crate) bytes: (Bytes, Contents),
     /// Where drivers of links report what has arrived damaged.
     pub(crate) link_sockets: &'a LinkSockets,
+    /// The node beyond which all other addresses are.
+    pub(crate) default_gateway: Option<usize>,
 }
 
 /// Starts the links between the devices of a network, which it takes, and the boxes of its nodes.
@@ -33,7 +35,7 @@ pub(crate) fn start(
     seed: u64,
     clock: Clock,
     network: &mut Network,
-    Nodes { nodes, bytes: (arrived, contents), link_sockets }: Nodes<'_>,
+    Nodes { nodes, bytes: (arrived, contents), link_sockets, default_gateway }: Nodes<'_>,
     copies: &Copies,
     hosts: Hosts,
 ) -> Result<Running, Error> {
@@ -66,6 +68,9 @@ pub(crate) fn start(
         }
     }
     nodes.into_iter().enumerate().for_each(|(index, node)| emulator.set_node(index, node));
+    if let Some(node) = default_gateway {
+        emulator.set_default_gateway(node);
+    }
     emulator.share(arrived, move |payload, out| {
         contents.lend(payload, |bytes| out.copy_from_slice(bytes))
     });
@@ -104,6 +109,12 @@ pub(crate) fn statistics(
         names.zip(report.directions.iter().map(|direction| direction.link)).collect();
     let totals = Totals::of(links.iter().map(|(_, link)| link));
     (links, totals)
+}
+
+/// The queueing delays, by direction.
+pub(crate) fn queue_delays(report: &Report) -> Vec<Option<Tail>> {
+    let delays = report.directions.iter().map(|direction| direction.queue_delays.as_ref());
+    delays.map(|delays| delays.and_then(Tail::of)).collect()
 }
 
 /// What boxes counted.

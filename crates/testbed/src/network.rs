@@ -1,9 +1,9 @@
 //! Namespaces, devices and routes of a scenario.
 
-use crate::addresses::{self, VERSIONS};
+use crate::addresses::{self, Purpose, VERSIONS};
 use crate::{Error, settings};
 use live::{Namespace, Netlink, Offload, Tun, netlink};
-use scenario::{Attack, IpVersion, Method, Report, Routes, Scenario, Stack, Traffic};
+use scenario::{Attack, IpVersion, Method, Report, Routes, Scenario, Stack};
 
 /// The network of a scenario. Dropping it removes it.
 pub(crate) struct Network {
@@ -16,7 +16,7 @@ pub(crate) struct Network {
 /// A node.
 pub(crate) struct Node {
     pub(crate) namespace: Namespace,
-    netlink: Netlink,
+    pub(crate) netlink: Netlink,
     /// The device of our host, if there is one here.
     pub(crate) host: Option<Tun>,
 }
@@ -33,30 +33,33 @@ pub(crate) fn device(link: usize) -> String {
 const WAITING: u32 = 10_000;
 
 impl Network {
-    /// Makes the network. The names of its namespaces have the label.
-    pub(crate) fn build(scenario: &Scenario, label: Option<&str>) -> Result<Network, Error> {
+    /// Makes the network for this purpose. The names of its namespaces have the label.
+    pub(crate) fn build(
+        scenario: &Scenario,
+        label: Option<&str>,
+        purpose: Purpose,
+    ) -> Result<Network, Error> {
         let mtu = mtu(scenario);
-        let nodes: Result<Vec<Node>, Error> =
-            (0..scenario.nodes.len()).map(|node| make_node(scenario, node, label, mtu)).collect();
-        let nodes = nodes?;
+        let make = |node| make_node(scenario, node, label, (purpose, mtu));
+        let nodes = (0..scenario.nodes.len()).map(make).collect::<Result<Vec<Node>, Error>>()?;
         let links = scenario.links.iter().enumerate().map(|(index, link)| {
             let end = |node: usize| make_device(&nodes[node], &device(index), mtu);
             Ok([end(link.from)?, end(link.to)?])
         });
         let links = links.collect::<Result<_, Error>>()?;
         let network = Network { nodes, links };
-        network.route(scenario)?;
+        network.route(scenario, purpose)?;
         Ok(network)
     }
 
     /// Adds the routes from every node to every other. Where nodes move, the emulator decides on which
     /// link a packet goes: those of the kernels, over all links, do not change.
-    fn route(&self, scenario: &Scenario) -> Result<(), Error> {
+    fn route(&self, scenario: &Scenario, purpose: Purpose) -> Result<(), Error> {
         let routes = Routes::over(scenario.nodes.len(), &scenario.links);
         for (index, node) in self.nodes.iter().enumerate() {
             for other in 0..self.nodes.len() {
                 let Some(hop) = routes.next(index, other) else { continue };
-                for (stack, ip) in stacks() {
+                for (stack, ip) in ends(purpose) {
                     let (to, own) =
                         (addresses::of(other, stack, ip), addresses::of(index, Stack::Linux, ip));
                     let prefix = addresses::whole(ip);
@@ -69,20 +72,23 @@ impl Network {
 }
 
 /// The kinds of addresses of a node.
-fn stacks() -> impl Iterator<Item = (Stack, IpVersion)> {
-    [Stack::Lasthop, Stack::Linux].into_iter().flat_map(|stack| VERSIONS.map(|ip| (stack, ip)))
+fn ends(purpose: Purpose) -> impl Iterator<Item = (Stack, IpVersion)> {
+    purpose.stacks().iter().flat_map(|&stack| VERSIONS.map(|ip| (stack, ip)))
 }
 
 fn make_node(
     scenario: &Scenario,
     index: usize,
     label: Option<&str>,
-    mtu: u16,
+    (purpose, mtu): (Purpose, u16),
 ) -> Result<Node, Error> {
     let name = part_of_a_name(&scenario.nodes[index], index);
     let name = label.map_or(name.clone(), |label| format!("{label}-{name}"));
     let namespace = Namespace::create(&name)?;
-    let sysctls = settings::sysctls(scenario, index)?;
+    let sysctls = match purpose {
+        Purpose::Flows => settings::sysctls(scenario, index)?,
+        Purpose::Programs => settings::for_programs(),
+    };
     let netlink = namespace.run(|| -> Result<Netlink, live::Error> {
         netlink::prepare_node()?;
         for (name, value) in sysctls {
@@ -133,7 +139,7 @@ fn mtu(scenario: &Scenario) -> u16 {
         let headers = if flow.ip == IpVersion::V6 { 60 } else { 40 };
         let notice = if flow.report == Report::None { 0 } else { flow.notice_size };
         let packet = match flow.traffic {
-            Traffic::Datagrams(datagrams) => u32::from(datagrams.packet),
+            scenario::Traffic::Datagrams(datagrams) => u32::from(datagrams.packet),
             _ => u32::from(flow.sender.mss) + headers,
         };
         packet.max(u32::from(notice))

@@ -1,5 +1,6 @@
 //! A run: builds the network, runs the flows, collects the results.
 
+use crate::addresses::Purpose;
 use crate::network::Network;
 use crate::report::Outcome;
 use crate::state::{Entry, RunState};
@@ -82,15 +83,15 @@ pub(crate) fn run_beside(
     cancelled: &AtomicBool,
 ) -> Result<Outcome, Error> {
     check_rights()?;
-    let mut network = Network::build(scenario, label)?;
-    let hosts::Made { hosts, nodes, bytes, kernel } = hosts::make(scenario, seed);
+    let mut network = Network::build(scenario, label, Purpose::Flows)?;
+    let hosts::Made { hosts, nodes, bytes, kernel } = hosts::make(scenario, seed, Purpose::Flows);
     let waiting = kernel.prepare(scenario, &network)?;
     let clock = Clock::start();
     let copies = Copies::default();
     let reach = links::Hosts::default();
     let state = Arc::new(RunState::new(scenario, clock));
     let link_sockets = links::LinkSockets::new();
-    let nodes = links::Nodes { nodes, bytes, link_sockets: &link_sockets };
+    let nodes = links::Nodes { nodes, bytes, link_sockets: &link_sockets, default_gateway: None };
     let emulator =
         links::start(scenario, seed, clock, &mut network, nodes, &copies, reach.clone())?;
     let stacks = hosts::start(hosts, clock, &mut network, scenario, &copies)?;
@@ -147,7 +148,7 @@ pub(crate) fn outcome(
         rows,
         totals,
         links,
-        queue_delays_s: Vec::new(),
+        queue_delays_s: links::queue_delays(report),
         box_drops: links::box_drops(scenario, report),
         box_counts: links::box_counts(scenario, report),
         events: health.packets,

@@ -66,6 +66,14 @@ pub(crate) fn sysctls(
     Ok(sysctls)
 }
 
+/// The settings of a node for programs of the user's: those of the machine, but that any user may use all ports, and
+/// connections share no metrics.
+pub(crate) fn for_programs() -> Vec<(&'static str, String)> {
+    let settings =
+        [("net.ipv4.tcp_no_metrics_save", "1"), ("net.ipv4.ip_unprivileged_port_start", "0")];
+    settings.map(|(name, value)| (name, value.to_owned())).into()
+}
+
 /// Applies a flow's settings to a TCP socket, before it connects or listens.
 pub(crate) fn apply(socket: &Socket, flow: &Flow, config: &Config) -> Result<(), Error> {
     let refused = |what: String| {

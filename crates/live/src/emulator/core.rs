@@ -2,7 +2,7 @@
 
 use super::buffers::{Buffers, Handle};
 use super::edit;
-use base::{Random, Schedule, Seed, Time};
+use base::{Quantiles, Random, Schedule, Seed, Time};
 use link::{
     Acted, Attachments, Config, Link, OutageProcess, Outages, Output, Routes, Statistics, Switches,
     Turn,
@@ -53,6 +53,7 @@ impl Core {
         let switches = Switches::new(directions.len() / 2, outages, attachments);
         let make = |(index, (name, config)): (usize, &(String, Config))| {
             let mut link = Link::new(config, seed, name);
+            link.measure_queue_delays();
             if !switches.is_up(index / 2) {
                 link.set_up(Time::ZERO, false);
             }
@@ -164,6 +165,12 @@ impl Core {
     /// Packets that are on a direction.
     pub(super) fn unfinished(&self, direction: usize) -> u64 {
         self.unfinished[direction]
+    }
+
+    /// The times from the acceptance of packets by a direction to the beginning of their transmission,
+    /// nanoseconds.
+    pub(super) fn queue_delays(&self, direction: usize) -> Option<Quantiles> {
+        self.links[direction].queue_delays()
     }
 
     pub(super) fn statistics(&self, direction: usize) -> Statistics {

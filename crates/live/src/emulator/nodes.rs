@@ -59,6 +59,8 @@ pub(super) type Own = dyn Fn(Payload, &mut [u8]) -> bool + Send;
 /// The nodes, and the bytes of packets that boxes have seen.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
+    /// The node beyond which the addresses of no node are.
+    pub(super) default_gateway: Option<usize>,
     pub(super) surroundings: Box<dyn Surroundings>,
     pub(super) bytes: Bytes,
     pub(super) own: Box<Own>,
@@ -86,6 +88,7 @@ impl Nodes {
     pub(super) fn new() -> Nodes {
         Nodes {
             nodes: Vec::new(),
+            default_gateway: None,
             surroundings: Box::new(Nowhere),
             bytes: Bytes::default(),
             own: Box::new(|_, _| false),

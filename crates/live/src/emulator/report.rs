@@ -1,6 +1,6 @@
 //! What an emulator did, and whether its run is worth anything.
 
-use base::{Duration, Histogram};
+use base::{Duration, Histogram, Quantiles};
 use host::DropReason;
 use link::Statistics;
 
@@ -37,6 +37,8 @@ pub struct DirectionReport {
     pub written: u64,
     /// What the model did.
     pub link: Statistics,
+    /// The times from the acceptance of packets to the beginning of their transmission, nanoseconds.
+    pub queue_delays: Option<Quantiles>,
     /// Packets that were still on their way in the end.
     pub unfinished: u64,
     /// Corrupted packets that were not forwarded, but indicated to the node's boxes.

@@ -13,6 +13,8 @@ pub(super) struct Routing {
     directions: Vec<(usize, usize)>,
     /// Which node has an address.
     owners: BTreeMap<IpAddr, usize>,
+    /// The node beyond which all other addresses are.
+    default_gateway: Option<usize>,
     /// How many nodes there are.
     nodes: usize,
     routes: Routes,
@@ -29,6 +31,7 @@ impl Routing {
             routes: core.routes(count, directions.iter().copied()),
             directions,
             owners: nodes.owners(),
+            default_gateway: nodes.default_gateway,
             nodes: count,
             fixed: !core.change_routes(),
         }
@@ -41,8 +44,14 @@ impl Routing {
 
     /// The direction by which a node sends to an address; `None` if there is no route.
     pub(super) fn next(&self, node: usize, destination: IpAddr) -> Option<usize> {
-        let direction = self.routes.next(node, *self.owners.get(&destination)?)?;
+        let to = self.owners.get(&destination).copied().or(self.default_gateway)?;
+        let direction = self.routes.next(node, to)?;
         Some(direction as usize)
+    }
+
+    /// Whether packets from a node to an address leave the network there.
+    pub(super) fn leave_at(&self, node: usize, destination: IpAddr) -> bool {
+        self.default_gateway == Some(node) && !self.owners.contains_key(&destination)
     }
 
     /// The direction that a packet takes which a kernel sent by the device where `direction` begins:

@@ -238,7 +238,9 @@ impl Worker {
                     if !self.writer.nodes.write_sent(packet, &outbox, &mut bytes) {
                         continue;
                     }
-                    if self.writer.nodes.owns(node, destination) {
+                    if self.writer.nodes.owns(node, destination)
+                        || self.routing.leave_at(node, destination)
+                    {
                         self.writer.inject(&bytes, node, ends);
                     } else if let Some(direction) = self.routing.next(node, destination) {
                         self.enter(now, direction, &bytes, ends);
@@ -328,6 +330,7 @@ impl Worker {
     fn finish(mut self, ends: &[End]) -> Vec<DirectionReport> {
         for (direction, report) in self.writer.reports.iter_mut().enumerate() {
             report.link = self.core.statistics(direction);
+            report.queue_delays = self.core.queue_delays(direction);
             report.untold =
                 self.writer.drivers[direction].as_ref().map_or(0, |driver| driver.untold);
             report.unfinished = self.core.unfinished(direction);

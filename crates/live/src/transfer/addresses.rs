@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The ends of a device: two addresses of one small network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ends {
+pub(crate) struct Ends {
     /// The address of our host.
-    pub(super) ours: IpAddr,
+    pub(crate) ours: IpAddr,
     /// The address of the kernel.
-    pub(super) kernels: IpAddr,
+    pub(crate) kernels: IpAddr,
 }
 
 /// 198.18.0.0/15, for measurements of devices (RFC 2544): no route of the internet leads there.
@@ -20,11 +20,11 @@ const FROM_V6: u128 = 0x2001_0002 << 96;
 /// The networks of four addresses in the former; of the latter, the same number is used.
 const NETWORKS: u32 = 1 << 15;
 /// Devices at a time. Each tries networks that no other does.
-pub(super) const DEVICES: u32 = 64;
+pub(crate) const DEVICES: u32 = 64;
 
 impl Ends {
     /// The prefix length of the network: /30, or /126 of IPv6.
-    pub(super) fn prefix(self) -> u8 {
+    pub(crate) fn prefix(self) -> u8 {
         if self.ours.is_ipv4() { 30 } else { 126 }
     }
 
@@ -33,7 +33,7 @@ impl Ends {
     }
 
     /// Addresses that are in none of the networks, for the device with this number.
-    pub(super) fn choose(device: u32, v6: bool, taken: &[Network]) -> Result<Ends, Error> {
+    pub(crate) fn choose(device: u32, v6: bool, taken: &[Network]) -> Result<Ends, Error> {
         let mut numbers = (device % DEVICES..NETWORKS).step_by(DEVICES as usize);
         let ends = |number: u32| match v6 {
             false => Ends::of(IpAddr::V4(Ipv4Addr::from_bits(FROM_V4 + 4 * number + 2))),
@@ -49,7 +49,7 @@ impl Ends {
     }
 
     /// The given address for our host, if it is in none of the networks.
-    pub(super) fn given(ours: IpAddr, taken: &[Network]) -> Result<Ends, Error> {
+    pub(crate) fn given(ours: IpAddr, taken: &[Network]) -> Result<Ends, Error> {
         let ends = Ends::of(ours).ok_or_else(|| {
             let prefix = if ours.is_ipv4() { 30 } else { 126 };
             Error::Unusable(format!(

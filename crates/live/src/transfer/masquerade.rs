@@ -15,17 +15,17 @@ use std::process::{Command, Stdio};
 
 /// A setting under /proc/sys. Unlike names with dots, its path is unambiguous for any device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Setting(String);
+pub(crate) struct Setting(String);
 
 impl Setting {
     /// A setting of a device for a version of IP.
-    pub(super) fn of(v6: bool, device: &str, key: &str) -> Setting {
+    pub(crate) fn of(v6: bool, device: &str, key: &str) -> Setting {
         Setting(format!("net/{}/conf/{device}/{key}", if v6 { "ipv6" } else { "ipv4" }))
     }
 
     /// What makes the kernel forward packets that arrive at a device; `None` if it does so already,
     /// whatever the device. An error is the setting of all devices together.
-    pub(super) fn forwarding(v6: bool, device: &str) -> Result<Option<Setting>, Setting> {
+    pub(crate) fn forwarding(v6: bool, device: &str) -> Result<Option<Setting>, Setting> {
         if !v6 {
             return Ok(Some(Setting::of(v6, device, "forwarding")));
         }
@@ -38,11 +38,11 @@ impl Setting {
         if own.path().exists() { Ok(Some(own)) } else { Err(all) }
     }
 
-    pub(super) fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         std::fs::read_to_string(self.path()).is_ok_and(|value| value.trim() == "1")
     }
 
-    pub(super) fn set(&self, value: u8) -> Result<(), crate::Error> {
+    pub(crate) fn set(&self, value: u8) -> Result<(), crate::Error> {
         let value = value.to_string();
         std::fs::write(self.path(), &value).doing(|| format!("setting {self} to {value}"))
     }
@@ -60,7 +60,7 @@ impl std::fmt::Display for Setting {
 
 /// An nft table of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// `ip` or `ip6`.
     family: String,
     name: String,
@@ -74,14 +74,14 @@ impl std::fmt::Display for Table {
 
 /// Dropping it undoes it.
 #[derive(Debug)]
-pub(super) struct Masquerade {
+pub(crate) struct Masquerade {
     table: Table,
 }
 
 impl Masquerade {
     /// Masquerades the address of our host, which is on `device`, and forwards answers from the device
     /// `out`. Returns also what was changed, in words.
-    pub(super) fn new(
+    pub(crate) fn new(
         ours: IpAddr,
         device: &str,
         out: &str,
@@ -175,6 +175,17 @@ fn tables() -> Result<Vec<Table>, Error> {
         process(&name).map(|_| Table { family, name })
     };
     Ok(listed.lines().filter_map(table).collect())
+}
+
+/// Masquerades all that leaves the calling thread's namespace by a device, for as long as there is this namespace.
+pub(crate) fn masquerade_all(device: &str) -> Result<(), Error> {
+    let table = |family: &str| {
+        format!(
+            "table {family} lasthop {{\nchain postrouting {{\ntype nat hook postrouting priority 100;\noifname \
+             \"{device}\" masquerade\n}}\n}}\n"
+        )
+    };
+    nft(&["ip", "ip6"].map(table).concat()).map(drop)
 }
 
 /// What nft prints.

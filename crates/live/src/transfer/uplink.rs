@@ -110,7 +110,7 @@ fn mtu(route: &Route) -> u16 {
     u16::try_from(route.mtu).unwrap_or(u16::MAX).clamp(LEAST_MTU, MTU)
 }
 
-fn has_ipv6() -> bool {
+pub(crate) fn has_ipv6() -> bool {
     let disabled = Setting::of(true, "default", "disable_ipv6");
     Path::new("/proc/sys/net/ipv6").exists() && !disabled.is_on()
 }

@@ -9,6 +9,7 @@ mod foundation;
 mod interop;
 mod kernel;
 mod pair;
+mod programs;
 mod stack;
 mod transfer;
 mod workers;

@@ -12,6 +12,7 @@ mod mobility;
 mod path_mtu;
 mod runs;
 mod second_kernel;
+mod shell;
 mod snoop;
 mod spep;
 mod spoofing;

@@ -23,6 +23,12 @@ GOODPUT = (
 )
 
 
+#: The counts of a sender; in two lines each where a line is shorter than this.
+_COUNTS = ("segments", "resent", "timeouts", "reductions", "notices")
+_HYPHENATED = ("seg-\nments", "re-\nsent", "time-\nouts", "reduc-\ntions", "no-\ntices")
+_WIDE = 100
+
+
 def run(result: Result, title: str, seed: int) -> None:
     """A line for every flow."""
     rows = result.rows.to_dicts()
@@ -41,16 +47,8 @@ def run(result: Result, title: str, seed: int) -> None:
     shown = terminal.table(escape(title), escape(note))
     shown.add_column("flow", overflow="fold")
     counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
-    for column in (
-        "goodput",
-        "payload",
-        "time",
-        "segments",
-        "resent",
-        "timeouts",
-        "reductions",
-        "notices",
-    ):
+    heads = _COUNTS if terminal.out().width >= _WIDE else _HYPHENATED
+    for column in ("goodput", "payload", "time", *heads):
         shown.add_column(column, justify="right", no_wrap=True)
     # Columns that only some kinds of traffic have.
     special = {title: value for title, value in _SPECIAL.items() if any(map(value, rows))}

@@ -138,10 +138,13 @@ def test_in_python_a_users_files_are_safe_too(scenario: Path, tmp_path: Path) ->
 def run(scenario: Path, redirection: str, *words: str) -> subprocess.CompletedProcess[str]:
     """The command as a shell starts it."""
     line = f'"{sys.executable}" -m lasthop "$@" {redirection}'
+    environment = {**os.environ, "NO_COLOR": "1"}
+    # Standard output is written when it is flushed, as for most.
+    environment.pop("PYTHONUNBUFFERED", None)
     return subprocess.run(
         ["sh", "-c", line, "sh", *words],
         cwd=scenario.parent,
-        env={**os.environ, "NO_COLOR": "1"},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,

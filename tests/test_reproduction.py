@@ -85,7 +85,7 @@ class Ends:
 
 @pytest.mark.parametrize(
     ("study", "name", "at", "kept", "left"),
-    [(SWEPT, "sweep", 3, 2, 1), (OBSERVED, "run", 6, 5, 4)],
+    [(SWEPT, "sweep", 2, 1, 2), (OBSERVED, "run", 6, 5, 4)],
     ids=["swept", "observed"],
 )
 def test_what_is_finished_is_kept_and_the_same_call_goes_on(
@@ -120,7 +120,10 @@ def test_what_is_finished_is_kept_and_the_same_call_goes_on(
     # As if the machine had lost its power in the middle of a line.
     with part.open("a") as file:
         file.write('["0123", {"good')
-    assert reproduce("ended") == kept + left - lines
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("ended", 2)
+    assert len(part.read_text().splitlines()) == 1 + lines + 1
+    assert reproduce("ended") == kept + left - lines - 1
     assert (tmp_path / "ended" / "results.json").read_bytes() == expected
     assert {path.name for path in (tmp_path / "ended").iterdir()} == {"results.json", "report.html"}
     # And once more, over its own files.
@@ -246,7 +249,7 @@ def test_pictures_are_described(tmp_path: Path) -> None:
 
 def test_a_dollar_begins_no_formula(scenario: Path, tmp_path: Path) -> None:
     swept = Sweep(package.sweep(scenario).rows)
-    title = r"costs $\frac{1}{"
+    title = r"costs $\frac{1}{ and $2"
     with pictures.figure(4, 3) as figure:
         figure.subplots().set_title(pictures.text(title))
     assert title in (plots.save(figure, tmp_path / "x.svg").read_text())

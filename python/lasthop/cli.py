@@ -223,7 +223,8 @@ def run(
         kind = table or Table.CSV
         if trace is not None:
             files.claim_folder(trace)
-            series = show.series_files(trace, kind, outline.flows, outline.links)
+            groups = {"flow": outline.flows, "queue": outline.links}
+            series = show.series_files(trace, kind, groups)
             outputs = [*series, trace / show.PICTURE]
             files.claim(*outputs, inputs=scenario.inputs, force=force)
         result = lab.run(

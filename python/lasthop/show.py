@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +108,10 @@ def trace(
     from lasthop import plots
 
     folder.mkdir(parents=True, exist_ok=True)
-    named = [*result.flows.values(), *result.queues.values(), *result.boxes.values()]
-    paths = series_files(folder, kind, result.flows, result.queues, result.boxes)
-    series = dict(zip(paths, named, strict=True))
+    groups = {"flow": result.flows, "queue": result.queues, "boxes": result.boxes}
+    paths = series_files(folder, kind, groups)
+    rows_of_all = [rows for group in groups.values() for rows in group.values()]
+    series = dict(zip(paths, rows_of_all, strict=True))
     picture = folder / PICTURE
     claim(*series, picture, inputs=inputs, force=force)
     for path, rows in series.items():
@@ -128,17 +129,9 @@ def trace(
 PICTURE = "trace.png"
 
 
-def series_files(
-    folder: Path,
-    kind: str,
-    flows: Iterable[str],
-    queues: Iterable[str],
-    boxes: Iterable[str] = (),
-) -> list[Path]:
-    """The files of the time series of flows, of directions of links, and of nodes."""
-    names = [f"flow-{name}" for name in flows]
-    names += [f"queue-{name.replace('->', '-to-')}" for name in queues]
-    names += [f"boxes-{name}" for name in boxes]
+def series_files(folder: Path, kind: str, groups: Mapping[str, Iterable[str]]) -> list[Path]:
+    """The files of time series, by what each group is of: flows, queues, boxes."""
+    names = (f"{of}-{name.replace('->', '-to-')}" for of in groups for name in groups[of])
     safe = ("".join(c if c.isalnum() or c in "-_." else "-" for c in name) for name in names)
     return [folder / f"{name}.{kind}" for name in safe]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import random
 import subprocess
@@ -156,7 +157,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     def of(study: Study, runs: Runs) -> tuple[Path, Sequence[Answer]]:
         if study.experiment not in done:
             folder = tmp_path_factory.mktemp("written")
-            done[study.experiment] = folder, write(study, folder, runs)
+            answers = write(study, folder, runs)
+            done[study.experiment] = folder, answers
+            # What every report has, whatever it is of: a verdict has its criterion, a picture is
+            # described.
+            page = (folder / "report.html").read_text()
+            judged = [answer for answer in answers if answer.verdict is not None]
+            assert [answer.claim for answer in judged if not answer.criterion] == []
+            assert all(html.escape(answer.criterion) in page for answer in judged)
+            assert page.count("<svg ") == page.count("<title id=") == page.count("<desc id=")
         return done[study.experiment]
 
     return of

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import python_keys
 
 import lasthop
 from lasthop import library
@@ -201,11 +202,78 @@ def test_the_nearest_word_is_named() -> None:
     assert "known: reno, sack" in str(unknown("recovery", "?", ["sack", "reno"]))
 
 
+@pytest.mark.parametrize("seed", [-1, 2**63, 2**200])
+def test_seeds_that_there_are_not_are_an_error(scenario: Path, seed: int) -> None:
+    with pytest.raises(lasthop.UserError, match=r"expected 0 to 2\*\*63 - 1"):
+        lasthop.run(scenario, seed=seed)
+    with pytest.raises(lasthop.UserError, match="expected 0 to"):
+        lasthop.sweep(scenario, first_seed=seed)
+    with pytest.raises(lasthop.UserError, match=r"seeds from 1 on"):
+        lasthop.sweep(scenario, seeds=min(seed, 0) or 2**63)
+    with pytest.raises(lasthop.UserError, match="threads"):
+        lasthop.sweep(scenario, threads=-1)
+
+
+def test_a_key_that_there_is_not_fails_where_it_is_written() -> None:
+    with pytest.raises(
+        lasthop.ScenarioError, match=r"`link\.dly`: .*did you mean `delay`"
+    ) as found:
+        lasthop.link("a", "b", dly="1 s")  # type: ignore[call-arg]
+    assert found.value.findings[0]["key"] == "link.dly"
+    with pytest.raises(
+        lasthop.ScenarioError, match=r"`flow\.x`: unknown key; expected name, start"
+    ):
+        lasthop.flow("a", "b", x=1)  # type: ignore[call-arg]
+    with pytest.raises(lasthop.ScenarioError, match="did you mean `latency`"):
+        lasthop.Scenario(  # type: ignore[call-arg]
+            duration="1 s", nodes=["a", "b"], flows=[lasthop.flow("a", "b")], latncy=True
+        )
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**64), "\udcff"])
+def test_values_that_no_file_can_say_are_an_error(scenario: Path, value: object) -> None:
+    with pytest.raises(lasthop.ScenarioError, match="`title`: expected"):
+        lasthop.run(scenario, settings={"title": value})
+
+
+def test_the_types_of_keys_are_those_of_the_schema() -> None:
+    """`python docs/python_keys.py` writes them anew."""
+    assert python_keys.FILE.read_text(encoding="utf-8") == python_keys.module()
+
+
+def test_a_check_says_what_is_wrong(scenario: Path) -> None:
+    assert lasthop.check(scenario)
+    found = lasthop.check(scenario, settings={"links.0.rate": "fast"})
+    assert not found
+    assert found.findings[0]["key"] == "links.0.rate"
+    assert "`fast` is no rate" in found.report
+    assert not lasthop.check(lasthop.Scenario.from_toml("title = 1"))
+    assert lasthop.check("demo").outline == lasthop.Scenario.load("demo").outline()
+    assert "no scenario file 'none.toml'" in lasthop.check("none.toml").report
+
+
+def test_notebooks_show_results_as_tables(scenario: Path) -> None:
+    shown = lasthop.run(scenario)._repr_html_()
+    for part in ("Flows", "goodput_bps", "Links", "a-&gt;b"):
+        assert part in shown
+    swept = lasthop.sweep(scenario)._repr_html_()
+    assert "of 12 runs" in swept
+    assert "ci95_lo" in swept
+
+
+def test_what_is_imported_late_is_there() -> None:
+    assert callable(lasthop.advise)
+    assert callable(lasthop.reproduce)
+    with pytest.raises(AttributeError, match="no attribute 'advice_'"):
+        lasthop.advice_  # noqa: B018
+
+
 def test_settings_are_toml_or_text() -> None:
     assert setting("a.b = 3") == ("a.b", 3)
     assert setting("a=[1, 2]") == ("a", [1, 2])
     assert setting("links.0.rate=10 Mbit/s") == ("links.0.rate", "10 Mbit/s")
     assert setting('a="x=y"') == ("a", "x=y")
+    assert setting("a=1\nb=2") == ("a", "1\nb=2")
     for wrong in ("a", "=3", "a="):
         with pytest.raises(lasthop.UserError, match="KEY=VALUE"):
             setting(wrong)

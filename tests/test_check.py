@@ -140,7 +140,7 @@ def refused(done: subprocess.CompletedProcess[str], said: str) -> None:
         (None, "no scenario file 'x.toml'"),
         (b"", "missing key `title`"),
         (b"\x7fELF\x02\x01\x01\x00\x00", "'x.toml' is not a text file"),
-        (b"\xff\xfe\xfa", "'x.toml' is not a text file"),
+        (b"\xff\xfe\xfa", "'x.toml' is not UTF-8: line 1 has the byte 0xff"),
         (b'title = "\x1b[2J"', "x.toml:1:"),
         (b"# " + b"x" * (17 << 20), "larger than a scenario"),
     ],
@@ -157,7 +157,7 @@ def test_files_that_are_no_scenario(
 
 
 def test_a_folder_and_a_device_without_end_are_no_scenarios(lasthop: Command) -> None:
-    refused(lasthop("check", "."), "cannot read '.': Is a directory")
+    refused(lasthop("check", "."), "cannot read '.': a folder; name a file in it")
     refused(lasthop("check", "/dev/zero"), "'/dev/zero' is larger than a scenario")
 
 

@@ -64,7 +64,10 @@ def test_what_needs_no_table_is_done_without_the_libraries_that_are_slow_to_impo
             "at `moon`: expected the name of a node",
         ),
         (("run", "demo", "--pcap-at", "sender"), "give both"),
-        (("run", "demo", "--pcap", "no/such/folder.pcapng"), "cannot write: no/such/folder.pcapng"),
+        (
+            ("run", "demo", "--pcap", "no/such/folder.pcapng"),
+            "cannot write 'no/such/folder.pcapng'",
+        ),
         (
             ("sweep", "demo", "--seeds", "1", "--metric", "godput_bps"),
             "did you mean 'goodput_bps'?",
@@ -197,3 +200,34 @@ def test_a_sweep_can_be_drawn(lasthop: Command, tmp_path: Path) -> None:
     assert "curve.svg" in shown.stderr
     assert picture.read_text().startswith("<?xml")
     assert rows.exists()
+
+
+def test_the_manual_page_has_every_command_and_option(lasthop: Command) -> None:
+    page = lasthop("man").stdout.replace("\\-", "-")
+    for words in ("lasthop testbed clean", "lasthop reproduce", "--pcap-at PLACE", "--force"):
+        assert words in page
+    assert page.startswith(".TH LASTHOP 1")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("lasthop rep", "reproduce"),
+        ("lasthop run examples/geo", "examples/geo-lossy"),
+        ("lasthop run small", "small.toml"),
+        ("lasthop reproduce koutsianas2007/fig4.2", "koutsianas2007/fig4.2"),
+        ("lasthop sweep --met", "--metric"),
+    ],
+)
+def test_shells_complete(lasthop: Command, scenario: Path, typed: str, completed: str) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    done = lasthop(_LASTHOP_COMPLETE="complete_bash", **words)
+    assert completed in done.stdout.split(), done
+
+
+def test_what_goodput_counts_is_said_beside_the_payload(lasthop: Command, scenario: Path) -> None:
+    shown = lasthop("run", scenario).stdout
+    assert "payload" in shown.splitlines()[1]
+    assert "goodput counts the payload with 40 bytes of headers" in shown
+    assert "goodput counts" in lasthop("sweep", scenario, "--seeds", "1").stdout
+    assert "one run has none" in lasthop("sweep", scenario, "--seeds", "1").stdout

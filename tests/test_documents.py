@@ -1,6 +1,7 @@
 """The documents say what the kept results and the sources say."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import matplotlib as mpl
@@ -8,6 +9,8 @@ import matplotlib.pyplot as plt
 import pytest
 import reference
 import tables
+
+from lasthop import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -46,7 +49,7 @@ def test_conformance_names_what_there_is() -> None:
     assert len(claimed) > 100
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "python/README.md", "docs/python.md"])
 def test_what_the_documents_show_of_python_works(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,3 +63,19 @@ def test_what_the_documents_show_of_python_works(
         exec(compile(block, page, "exec"), names)
     plt.close("all")
     assert len(blocks) > 0
+
+
+def test_links_of_the_readme_lead_somewhere_and_the_packages_readme_has_none() -> None:
+    """The package index shows a page without the repository's files."""
+    links = re.findall(r"\]\(([^)#]*)[^)]*\)", (ROOT / "README.md").read_text())
+    assert len(links) > 20
+    for link in links:
+        assert link.startswith("https://") or (ROOT / link).exists(), link
+    assert re.findall(r"\]\((?!https://)", (ROOT / "python" / "README.md").read_text()) == []
+
+
+def test_every_version_is_that_of_the_sources() -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    assert __version__ == version

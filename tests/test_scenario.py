@@ -138,14 +138,22 @@ def test_values_of_numpy_and_polars_are_values() -> None:
         ({"nodes": ["server"]}, "links.0.between.1", "there is no such node"),
         ({"links": [link("server", "phone", rate="1 MB", delay="0 s")]}, "links.0.rate", "no rate"),
         (
-            {"links": [link("server", "phone", rat=1, rate="1 bit/s", delay="0 s")]},
+            {"links": [{"between": ["server", "phone"], "rat": 1, "delay": "0 s"}]},
             "links.0.rat",
             "`rate`",
         ),
         ({"flows": [flow("server", "moon")]}, "flows.0.to", "there is no such node"),
         ({"flows": [flow("server", "phone", tcp={"mms": 1})]}, "flows.0.tcp.mms", "`mss`"),
-        ({"flows": [flow("server", "phone", start=b"1 s")]}, "flows.0.start", "not bytes"),
-        ({"flows": [flow("server", "phone", tcp={1: 2})]}, "flows.0.tcp", "not int"),
+        (
+            {"flows": [flow("server", "phone", start=b"1 s")]},  # type: ignore[arg-type]
+            "flows.0.start",
+            "not bytes",
+        ),
+        (
+            {"flows": [flow("server", "phone", tcp={1: 2})]},  # type: ignore[dict-item]
+            "flows.0.tcp",
+            "not int",
+        ),
         ({"sweep": {"flows.0.tcp.mss": {500, 600}}}, "sweep.flows.0.tcp.mss", "not set"),
         ({"sweep": {"flows.0.tcp.recovery": ["sakc"]}}, None, "did you mean `sack`?"),
     ],
@@ -163,7 +171,7 @@ def test_errors_are_raised_when_it_is_built(
 
 def test_all_errors_are_raised_at_once() -> None:
     with pytest.raises(ScenarioError) as caught:
-        hop(duration="soon", flows=[flow("server", "moon", start=3)])
+        hop(duration="soon", flows=[flow("server", "moon", start=3)])  # type: ignore[arg-type]
     keys = [finding["key"] for finding in caught.value.findings]
     assert keys == ["duration", "flows.0.to", "flows.0.start"]
 

@@ -116,7 +116,7 @@ def test_an_undecided_number_has_its_cell_run_once_more_as_often_as_would_decide
     monkeypatch.setattr(Study, "published", Section([number]))
     asked: list[tuple[Case, int]] = []
 
-    def measured(self: Study, *, seeds: int, threads: int) -> Runs:
+    def measured(self: Study, *, seeds: int, threads: int, kept: None) -> Runs:
         (cell,) = self.cells()
         asked.append((cell.case, seeds))
         return Runs({cell.case: {"x": [98.0, 102.0] * (seeds // 2)}})

@@ -16,6 +16,9 @@ from lasthop import units
         (0.0123, "0.0123"),
         (0, "0"),
         (9.999, "10.0"),
+        (6.28e-16, "6.28e-16"),
+        (-2.5e-5, "-2.50e-5"),
+        (0.00012, "0.000120"),
     ],
 )
 def test_three_significant_digits(value: float, written: str) -> None:
@@ -36,7 +39,8 @@ def test_small_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "value"), [("1.5 Mbit/s", 1.5e6), ("320 ms", 0.32), ("100 Mbit/s", 1e8)]
+    ("written", "value"),
+    [("1.5 Mbit/s", 1.5e6), ("320 ms", 0.32), ("100 Mbit/s", 1e8), ("1e6 s", 1e6)],
 )
 def test_what_scenarios_say_is_read(written: str, value: float) -> None:
     assert units.parse(written) == pytest.approx(value)

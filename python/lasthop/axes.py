@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import units
+from lasthop import pictures, units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,4 +88,4 @@ def written(value: object) -> str:
     """A value of a swept key."""
     if isinstance(value, float) and value and not 1e-3 <= abs(value) < 1e5:
         return units.power_of_ten(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else pictures.text(str(value))

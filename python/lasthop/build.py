@@ -9,13 +9,18 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from lasthop import _lasthop as engine
+from lasthop.errors import nearest
+from lasthop.keys import FlowKeys, LinkKeys
 
 #: A value of TOML: bool, int, float, str, and lists and dicts of them.
 Plain = Any
 Table = dict[str, Plain]
+
+#: Longer values are not shown whole, characters.
+_LONGEST = 60
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -63,7 +68,7 @@ def _description(schema: Mapping[str, Any]) -> str:
 
 
 @follows("properties", "links", "items")
-def link(a: str, b: str, /, **keys: object) -> Table:
+def link(a: str, b: str, /, **keys: Unpack[LinkKeys]) -> Table:
     """A link between two nodes, both ways.
 
     >>> link("router", "phone", rate="4 Mbit/s", delay="15 ms", errors={"bit": 2e-6})
@@ -72,11 +77,12 @@ def link(a: str, b: str, /, **keys: object) -> Table:
         a: A node, from which *forward* is.
         b: Another.
     """
+    _check("link", keys, LinkKeys)
     return {"between": [a, b], **keys}
 
 
 @follows("properties", "flows", "items")
-def flow(sender: str, receiver: str, /, **keys: object) -> Table:
+def flow(sender: str, receiver: str, /, **keys: Unpack[FlowKeys]) -> Table:
     """A connection, and what it carries.
 
     >>> flow("server", "phone", name="page", traffic={"size": "3 MB"})
@@ -85,8 +91,22 @@ def flow(sender: str, receiver: str, /, **keys: object) -> Table:
         sender: The node that sends data.
         receiver: The node that receives it.
     """
-    named = {"name": keys.pop("name")} if "name" in keys else {}
+    _check("flow", keys, FlowKeys)
+    named = {"name": keys["name"]} if "name" in keys else {}
     return {**named, "from": sender, "to": receiver, **keys}
+
+
+def _check(table: str, keys: Iterable[str], known: type) -> None:
+    """Refuses a key that there is not."""
+    for key in keys:
+        if key not in known.__annotations__:
+            meant = nearest(key, known.__annotations__)
+            hint = (
+                f"did you mean `{meant}`?"
+                if meant
+                else f"expected {', '.join(known.__annotations__)}"
+            )
+            raise _wrong(f"{table}.{key}", f"unknown key; {hint}", None)
 
 
 def plain(value: object, path: str) -> Plain:
@@ -98,10 +118,14 @@ def plain(value: object, path: str) -> Plain:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise _unfit(path, value, "an integer of at most 64 bits")
         return int(value)
     if isinstance(value, float):
         return float(value)
     if isinstance(value, str):
+        if not is_unicode(value):
+            raise _unfit(path, value, "text in UTF-8")
         return str.__str__(value)
     if isinstance(value, Mapping):
         table = {}
@@ -119,9 +143,24 @@ def plain(value: object, path: str) -> Plain:
     raise _unfit(path, value, 'text, a number, true or false, a list or a table, such as "320 ms"')
 
 
+def is_unicode(text: str) -> bool:
+    """Not so is what the system makes of arguments that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _unfit(path: str, value: object, expected: str) -> engine.ScenarioError:
-    message = f"expected {expected}, not {type(value).__name__}"
-    error = engine.ScenarioError(f"`{path}`: {message}: {value!r}")
+    shown = repr(value)
+    if len(shown) > _LONGEST:
+        shown = f"{shown[:_LONGEST]}..."
+    return _wrong(path, f"expected {expected}, not {type(value).__name__}: {shown}", shown)
+
+
+def _wrong(path: str, message: str, value: str | None) -> engine.ScenarioError:
+    error = engine.ScenarioError(f"`{path}`: {message}")
     finding = dict.fromkeys(("file", "line", "column", "key", "value", "message", "help"))
-    error.findings = [{**finding, "key": path, "value": repr(value), "message": message}]
+    error.findings = [{**finding, "key": path, "value": value, "message": message}]
     return error

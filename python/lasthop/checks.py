@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from lasthop import _lasthop as engine
 from lasthop.errors import UserError
-from lasthop.scenario import Outline, Scenario, setting
+from lasthop.scenario import Outline, Scenario
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A file that was looked at."""
+    """A scenario that was looked at. As a condition it is true if it can be run."""
 
     file: str
     #: None if it cannot be run.
@@ -22,17 +23,26 @@ class Checked:
     report: str = ""
     findings: tuple[dict[str, Any], ...] = ()
 
+    def __bool__(self) -> bool:
+        return self.outline is not None
+
     def as_dict(self) -> dict[str, Any]:
         """As `lasthop check --json` prints it."""
         outline = asdict(self.outline) if self.outline else None
         return {"file": self.file, "scenario": outline, "problems": list(self.findings)}
 
 
-def check(file: str, settings: Iterable[str] = ()) -> Checked:
-    """Reads a file, and looks at every point of its sweep."""
+def check(
+    scenario: str | Path | Scenario, *, settings: Mapping[str, object] | None = None
+) -> Checked:
+    """Looks at every point of a scenario's sweep, and reports everything that is wrong.
+
+    `settings` override keys of the file, such as {"links.0.rate": "10 Mbit/s"}.
+    """
+    file = scenario.name if isinstance(scenario, Scenario) else str(scenario)
     try:
-        scenario = Scenario.load(file).set(dict(setting(text) for text in settings))
-        return Checked(file, scenario.outline())
+        loaded = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+        return Checked(file, loaded.set(settings).outline())
     except engine.ScenarioError as error:
         return Checked(file, None, str(error), tuple(error.findings))
     except UserError as error:

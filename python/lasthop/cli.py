@@ -9,22 +9,23 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from lasthop import _lasthop as engine
 from lasthop import (
     checks,
+    completion,
+    endings,
+    files,
     journal,
     lab,
     library,
+    pictures,
     publications,
     results,
     shell_commands,
@@ -33,13 +34,11 @@ from lasthop import (
     transfer_commands,
     units,
 )
-from lasthop.errors import INTERRUPTED, RUN_FAILED, USER_ERROR, UserError, unknown
-from lasthop.publications import index
+from lasthop.errors import INTERRUPTED, RUN_FAILED, USER_ERROR, UserError, printable, unknown
 from lasthop.scenario import Scenario, setting
 
 app = typer.Typer(
     name="lasthop",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -50,7 +49,12 @@ app = typer.Typer(
 )
 
 _File = Annotated[
-    str, typer.Argument(metavar="FILE", help="A scenario file, or a name from `lasthop list`.")
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A scenario file, or a name from `lasthop list`.",
+        autocompletion=completion.scenarios,
+    ),
 ]
 _Set = Annotated[
     list[str] | None,
@@ -61,6 +65,7 @@ _Set = Annotated[
     ),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+_Force = Annotated[bool, typer.Option("--force", help="Replace files that lasthop did not write.")]
 _Threads = Annotated[
     int, typer.Option(min=0, max=1024, help="Parallel threads; 0 uses every core.")
 ]
@@ -75,22 +80,7 @@ class Table(StrEnum):
 
 def main() -> None:
     """Runs the command. No mistake of the user's ends in a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal without Unicode shows a question mark instead of a bar, and goes on.
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")
-    try:
-        app()
-    except (UserError, engine.ScenarioError) as error:
-        terminal.say_error(str(error))
-        sys.exit(USER_ERROR)
-    except engine.TestbedError as error:
-        terminal.say_error(str(error))
-        sys.exit(USER_ERROR)
-    except (engine.RunError, engine.TransferError) as error:
-        terminal.say_error(str(error))
-        sys.exit(RUN_FAILED)
+    sys.exit(endings.status(lambda: app(prog_name="lasthop")))
 
 
 def _version(wanted: bool) -> None:
@@ -114,35 +104,51 @@ def demo(
         Path, typer.Option("-o", "--output", metavar="PNG", help="The picture's file.")
     ] = Path("reports/demo.png"),
     seeds: Annotated[int | None, typer.Option(min=2, help="Runs a point.")] = None,
+    force: _Force = False,
 ) -> None:
     """Show what a noisy satellite hop does to TCP, and how error notification helps."""
     from lasthop.demo import show
 
-    with _files():
-        show(output, seeds)
+    lab.check_seeds(1, seeds or 1)
+    with endings.writing():
+        files.claim(pictures.known(output), force=force)
+        show(output, seeds, force=force)
 
 
 @app.command()
 def check(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Scenario files, or names from `lasthop list`."),
+        typer.Argument(
+            metavar="FILE...",
+            help="Scenario files, or names from `lasthop list`.",
+            autocompletion=completion.scenarios,
+        ),
     ],
     settings: _Set = None,
     as_json: _Json = False,
 ) -> None:
     """Report all mistakes in scenario files, without running them."""
-    checked = [checks.check(file, settings or ()) for file in files]
+    put = dict(setting(text) for text in settings or ())
+    checked = [checks.check(file, settings=put) for file in files]
     for one in checked:
         if one.outline is None:
             terminal.say_error(one.report)
         else:
-            terminal.say(f"{escape(one.file)}[dim]: {checks.words(one.outline)}[/]")
+            terminal.say(f"{terminal.escape(one.file)}[dim]: {checks.words(one.outline)}[/]")
     if as_json:
         looked_at = [one.as_dict() for one in checked]
         print(json.dumps({"lasthop": engine.__version__, "files": looked_at}, indent=2))
     if any(one.outline is None for one in checked):
         raise typer.Exit(USER_ERROR)
+
+
+@app.command()
+def man() -> None:
+    """Print the manual page of all commands; to read it: lasthop man | man -l -"""
+    from lasthop import manual
+
+    print(manual.page(typer.main.get_group(app)), end="")
 
 
 @app.command()
@@ -163,8 +169,9 @@ def run(
         typer.Option(metavar="DIR", help="Write time series and a picture of them to this folder."),
     ] = None,
     table: Annotated[
-        Table, typer.Option("--format", help="The time series' file format.")
-    ] = Table.CSV,
+        Table | None,
+        typer.Option("--format", help="The file format of --trace's time series; default: csv."),
+    ] = None,
     pcap: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write packets to this pcapng file, for Wireshark."),
@@ -193,19 +200,38 @@ def run(
         bool,
         typer.Option("--testbed", help="Run on real packets, in real time; needs Linux and root."),
     ] = False,
+    force: _Force = False,
     as_json: _Json = False,
 ) -> None:
     """Run a scenario once."""
     if testbed:
-        if trace or pcap or pcap_at or events or byte_mode:
-            raise UserError("--testbed shows no time series, packets or events: only the lab does")
+        if trace or table or pcap or pcap_at or events or byte_mode:
+            raise UserError(
+                "--testbed shows no time series, packets or events, which only the lab does: leave"
+                " out --trace, --format, --pcap, --pcap-at, --events and --bytes"
+            )
         _on_testbed(_scenario(file, settings), seed, as_json)
         return
     if pcap_at and pcap is None:
         raise UserError("--pcap-at says where packets are seen, --pcap where they go: give both")
+    if table is not None and trace is None:
+        raise UserError("--format is that of the time series: give --trace DIR, too")
+    if force and trace is None and pcap is None and events is None:
+        raise UserError("--force is about files: give --trace, --pcap or --events, too")
     scenario = _scenario(file, settings)
     outline = scenario.outline()
-    with _files():
+    with endings.writing():
+        kind = table or Table.CSV
+        if trace is not None:
+            files.claim_folder(trace)
+            groups = {
+                "flow": outline.flows,
+                "delivered": outline.flows,
+                "queue": outline.links,
+            }
+            series = show.series_files(trace, kind, groups)
+            outputs = [*series, trace / show.PICTURE]
+            files.claim(*outputs, inputs=scenario.inputs, force=force)
         result = lab.run(
             scenario,
             seed=seed,
@@ -214,6 +240,7 @@ def run(
             pcap=pcap,
             pcap_at=pcap_at or (),
             events=events,
+            force=force,
         )
     if as_json:
         found = {
@@ -231,12 +258,12 @@ def run(
     if events is not None:
         terminal.written(events, "events")
     if trace is not None:
-        with _files():
-            show.trace(result, outline.title, trace, table)
+        with endings.writing():
+            show.trace(result, outline.title, trace, kind, inputs=scenario.inputs, force=force)
     if outline.points > 1 and not as_json:
         terminal.say(
-            f"[dim]its sweep has {outline.points} points: [/]lasthop sweep {escape(file)}[dim]"
-            " runs them all[/]"
+            f"[dim]its sweep has {outline.points} points: [/]lasthop sweep"
+            f" {terminal.escape(file)}[dim] runs them all[/]"
         )
 
 
@@ -276,7 +303,7 @@ def clean() -> None:
     """Remove and list what killed runs, transfers and shells have left."""
     removed = lab.clean()
     for name in removed:
-        print(name)
+        print(printable(name))
     terminal.say(f"[dim]{len(removed)} removed[/]")
 
 
@@ -304,6 +331,7 @@ def sweep(
             metavar="FILE", help="Draw the metric over the first swept key: .png, .svg or .pdf."
         ),
     ] = None,
+    force: _Force = False,
     as_json: _Json = False,
 ) -> None:
     """Run every point of a scenario's sweep with every seed, in parallel.
@@ -313,8 +341,10 @@ def sweep(
     """
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise UserError(f"rows go to a .parquet or a .csv file, not to {str(output)!r}")
-    if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
-        raise UserError(f"a picture is a .png, .svg or .pdf file, not {str(picture)!r}")
+    if picture is not None:
+        pictures.known(picture)
+    if force and output is None and picture is None:
+        raise UserError("--force is about files: give -o or --picture, too")
     scenario = _scenario(file, settings)
     outline = scenario.outline()
     if picture is not None and outline.points < 2:
@@ -323,12 +353,16 @@ def sweep(
         numbers = [name for name, kind in outline.columns.items() if kind != "text"]
         raise unknown("column of numbers", metric, numbers)
     seeds = seeds or outline.seeds
+    lab.check_seeds(1, seeds, threads)
+    outputs = [path for path in (output, picture) if path is not None]
+    with endings.writing():
+        files.claim(*outputs, inputs=scenario.inputs, force=force)
     runs = outline.points * seeds
     kept = "; finished runs are kept: make room and run the same command again" if output else ""
-    with _files(), journal.place(output) as part, _files(kept):
+    with endings.writing(), journal.place(output) as part, endings.writing(kept):
         interrupted = False
         try:
-            with terminal.progress(escape(outline.title)) as progress:
+            with terminal.progress(terminal.escape(outline.title)) as progress:
                 before = journal.record(
                     scenario,
                     part,
@@ -344,7 +378,7 @@ def sweep(
         done = journal.summary(part, outline.columns, metric)
         if picture is not None and not interrupted:
             rows = journal.scan(part, outline.columns).collect()
-            show.curves(results.Sweep(rows), outline.title, metric, picture)
+            show.curves(results.Sweep(rows), outline.title, metric, picture, force=force)
         if output is not None and not interrupted:
             journal.finish(part, output, outline.columns, scenario)
             terminal.written(output, f"all rows of {done.runs} runs")
@@ -355,7 +389,9 @@ def sweep(
     if interrupted:
         kept = "nothing else is kept without -o"
         if output is not None:
-            kept = f"{escape(str(part))} keeps them, and the same command goes on from there"
+            kept = (
+                f"{terminal.escape(str(part))} keeps them, and the same command goes on from there"
+            )
         words = f"[bold]interrupted[/] after {done.runs} of {runs} runs: {kept}"
         terminal.err().print(words, soft_wrap=True)
         raise typer.Exit(INTERRUPTED)
@@ -366,7 +402,9 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="Publication and experiment, such as bbn8333/sim1, or a publication."
+            metavar="ID",
+            help="An experiment such as bbn8333/sim1, a publication, or the beginning of names.",
+            autocompletion=completion.experiments,
         ),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Only the figures, with 3 seeds.")] = False,
@@ -376,24 +414,19 @@ def reproduce(
         Path | None,
         typer.Option("-o", "--output", metavar="DIR", help="Default: reports/ID."),
     ] = None,
+    force: _Force = False,
 ) -> None:
-    """Run a published experiment; report published and measured values side by side."""
-    from lasthop.publications.study.reproduce import reproduce as run_study
+    """Run published experiments; report published and measured values side by side.
 
-    chosen = publications.find(experiment)
+    Finished runs are kept until all is done: the same command goes on with them after whatever
+    ended it.
+    """
+    from lasthop.publications.reproduction import reproduce as run_experiments
+
     if quick and seeds is not None:
         raise UserError("--quick and --seeds both say how many runs a point gets: choose one")
-    together = len(chosen) > 1
-    all_of_it = output or Path("reports") / chosen[0].publication
-    with _files():
-        outcomes = []
-        for one in chosen:
-            folder = all_of_it / one.name if output is None or together else all_of_it
-            folder.mkdir(parents=True, exist_ok=True)
-            outcome = run_study(one.load(), folder, seeds=seeds, quick=quick, threads=threads)
-            outcomes += [outcome] if outcome else []
-        if together and outcomes:
-            index.write(all_of_it, chosen[0].publication, outcomes)
+    with endings.writing():
+        run_experiments(experiment, output, seeds=seeds, quick=quick, threads=threads, force=force)
 
 
 @app.command()
@@ -474,7 +507,9 @@ def list_() -> None:
     )
     for what, titles in titled:
         for i, (name, title) in enumerate(titles.items()):
-            shown.add_row(f"[bold]{'' if i else what}[/]", escape(name), escape(title))
+            shown.add_row(
+                f"[bold]{'' if i else what}[/]", terminal.escape(name), terminal.escape(title)
+            )
     for what, names in (
         ("recoveries", engine.recoveries()),
         ("congestion controllers", engine.congestion_controllers()),
@@ -484,7 +519,7 @@ def list_() -> None:
         ("boxes", engine.boxes()),
         ("profiles", engine.profiles()),
     ):
-        shown.add_row(f"[bold]{what}[/]", escape(", ".join(names)))
+        shown.add_row(f"[bold]{what}[/]", terminal.escape(", ".join(names)))
     console = terminal.out()
     shown.show_header = False
     console.print(shown)
@@ -492,18 +527,3 @@ def list_() -> None:
 
 def _scenario(file: str, settings: list[str] | None) -> Scenario:
     return Scenario.load(file).set(dict(setting(text) for text in settings or ()))
-
-
-@contextmanager
-def _files(hint: str = "") -> Iterator[None]:
-    """A context for writing files: a full disk or a forbidden folder is an error of the user's."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        terminal.say("[bold]interrupted[/]")
-        raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        where = f" {error.filename!r}" if error.filename else ""
-        raise UserError(f"cannot write{where}: {error.strerror or error}{hint}") from None

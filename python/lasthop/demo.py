@@ -30,7 +30,7 @@ _TODAY = {"profile": "modern", "flows.0.tcp": {}, _ETEN: "none"}
 _NEAREST = {"recovery": "sack", "rate_bps": 100e6, "one_way_delay_s": 0.32}
 
 
-def show(picture: Path, seeds: int | None) -> None:
+def show(picture: Path, seeds: int | None, *, force: bool = False) -> None:
     """Runs the demo's sweep; prints a table and writes a picture."""
     scenario = Scenario.load("demo")
     with terminal.progress("a noisy satellite hop") as progress:
@@ -51,7 +51,7 @@ def show(picture: Path, seeds: int | None) -> None:
         " run a point; it finds the same for 1.5 Mb/s, since the delay decides. To reproduce all"
         " of it: [/][bold]lasthop reproduce bbn8333/sim1[/]"
     )
-    terminal.written(pictures.save(_picture(sweep, traces), picture), "picture")
+    terminal.written(pictures.save(_picture(sweep, traces), picture, force=force), "picture")
 
 
 def _rates(sweep: Sweep) -> str:
@@ -68,7 +68,7 @@ def _table(sweep: Sweep) -> Table:
     shown = terminal.table(
         "Goodput of one TCP transfer over a satellite hop (1.5 Mb/s, 320 ms one way)",
         f"mean of {max(goodput.n for goodput in goodputs.values())} runs of 120 s, with the 95 %"
-        " confidence interval",
+        " confidence interval; where there is none, all runs are alike",
     )
     shown.add_column("bit errors", no_wrap=True)
     shown.add_column("", no_wrap=True)

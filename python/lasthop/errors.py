@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 
 #: The exit status, besides 0: a check inside a run failed, or a connection; an error that the user
 #: can correct (also typer's own errors); Ctrl-C, as in typer.
 RUN_FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
+
+
+def printable(text: str) -> str:
+    """The text with its control characters escaped: none of a user's reaches a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if _is_shown(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def _is_shown(c: str) -> bool:
+    # Spaces of other widths are harmless, and not "printable".
+    return c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs"
 
 
 class UserError(ValueError):

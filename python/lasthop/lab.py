@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +12,13 @@ from typing import Any, cast
 from lasthop import _lasthop as engine
 from lasthop.errors import UserError
 from lasthop.events import read_events
-from lasthop.files import whole
+from lasthop.files import claim, whole
 from lasthop.results import Buffer, Health, Progress, Result, Sweep, about, frame, frame_of_buffers
 from lasthop.scenario import Scenario
+
+#: Seeds are below this: a column holds them.
+NO_SEED = 2**63
+MOST_THREADS = 1024
 
 
 def run(
@@ -28,6 +32,7 @@ def run(
     pcap_at: Sequence[str] = (),
     events: str | Path | bool | None = None,
     testbed: bool = False,
+    force: bool = False,
 ) -> Result:
     """Runs a scenario once.
 
@@ -42,11 +47,14 @@ def run(
     `events` is a file for the event log of every connection, one JSON object a line; with True,
     the result has the events as a frame.
 
+    Files that lasthop did not write are replaced only with `force`, files of the scenario never.
+
     `testbed` runs the scenario with real packets, for the scenario's duration or until all flows
     have completed: see the result's `health`. It needs Linux and root, and has no time series,
     packets or events.
     """
     scenario = _scenario(scenario, settings)
+    check_seeds(seed)
     if testbed:
         if trace or byte_mode or pcap is not None or events:
             raise UserError("the testbed has no traces, captures or logs of events: only the lab")
@@ -64,6 +72,9 @@ def run(
                 events=log,
             )
             return replace(result, events=read_events(log))
+    outputs = [Path(file) for file in (pcap, events or None) if file is not None]
+    if outputs:
+        claim(*outputs, inputs=scenario.inputs, force=force)
     with ExitStack() as files:
         done = engine.run(
             scenario.source,
@@ -92,6 +103,16 @@ def run(
         about=about(scenario),
         fast_path_share=cast("float | None", done["fast_path_share"]),
     )
+
+
+def check_seeds(first: int, count: int = 1, threads: int = 0) -> None:
+    """Refuses seeds that no column can hold, and numbers of runs and threads that there are not."""
+    if not 0 <= first < NO_SEED:
+        raise UserError(f"no seed {first}: expected 0 to 2**63 - 1")
+    if not 1 <= count < NO_SEED - first:
+        raise UserError(f"no {count} seeds from {first} on: expected at least 1, all below 2**63")
+    if not 0 <= threads <= MOST_THREADS:
+        raise UserError(f"no {threads} threads: expected 1 to {MOST_THREADS}, or 0 for every core")
 
 
 def _on_testbed(scenario: Scenario, seed: int) -> Result:
@@ -136,6 +157,7 @@ def sweep(
     simulate the runs, with the same rows.
     """
     scenario = _scenario(scenario, settings)
+    check_seeds(first_seed, 1 if seeds is None else seeds, threads)
     if over is not None:
         scenario = scenario.over(over)
     if cluster is not None:
@@ -173,10 +195,20 @@ def sweeps(
     progress: Progress | None = None,
 ) -> list[Sweep]:
     """Several sweeps, one after the other, with one count of the runs."""
+    return list(one_by_one(scenarios, seeds=seeds, threads=threads, progress=progress))
+
+
+def one_by_one(
+    scenarios: Sequence[Scenario],
+    *,
+    seeds: int | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[Sweep]:
+    """The same, each as soon as it is done."""
     outlines = [scenario.outline() for scenario in scenarios]
     all_runs = [outline.points * (seeds or outline.seeds) for outline in outlines]
     done, total = 0, sum(all_runs)
-    finished = []
     for scenario, runs in zip(scenarios, all_runs, strict=True):
         before = done
 
@@ -184,9 +216,8 @@ def sweeps(
             if progress is not None:
                 progress(before + now, total)
 
-        finished.append(sweep(scenario, seeds=seeds, threads=threads, progress=report))
+        yield sweep(scenario, seeds=seeds, threads=threads, progress=report)
         done += runs
-    return finished
 
 
 def _scenario(given: str | Path | Scenario, settings: Mapping[str, object] | None) -> Scenario:

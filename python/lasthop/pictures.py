@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop.files import whole
+from lasthop.errors import UserError, printable
+from lasthop.files import claim, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,19 +57,49 @@ def figure(width: float, height: float, settings: dict[Any, Any] | None = None) 
         yield Figure(figsize=(width, height))
 
 
-def save(figure: Figure, file: str | Path) -> Path:
-    """Writes a picture, of the kind that the file's name says."""
-    import matplotlib as mpl
+#: What says in a file of each kind that lasthop made it, and takes out when.
+_MADE: dict[str, dict[str, str | None]] = {
+    ".png": {"Software": "lasthop"},
+    ".svg": {"Creator": "lasthop", "Date": None},
+    ".pdf": {"Creator": "lasthop", "CreationDate": None},
+}
 
+
+def known(file: str | Path) -> Path:
+    """The place of a picture, if its name says of which kind it is."""
     path = Path(file)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE), whole(path) as new:
-        figure.savefig(new, dpi=160, format=path.suffix.lstrip(".") or None)
+    if path.suffix.lower() not in _MADE:
+        raise UserError(f"a picture is a .png, .svg or .pdf file, not {str(file)!r}")
     return path
 
 
-def svg(figure: Figure, name: str) -> str:
-    """The picture as an <svg> element to put into a page; `name` keeps its ids from others'."""
+def save(figure: Figure, file: str | Path, *, force: bool = False) -> Path:
+    """Writes a picture, of the kind that the file's name says.
+
+    A file that lasthop did not write is replaced only with `force`.
+    """
+    import matplotlib as mpl
+
+    path = known(file)
+    kind = path.suffix.lower()
+    claim(path, force=force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "lasthop"}), whole(path) as new:
+        said = {"Title": described(figure)} if kind == ".svg" else {}
+        figure.savefig(new, dpi=160, format=kind[1:], metadata={**_MADE[kind], **said})
+    return path
+
+
+def text(words: str) -> str:
+    """Words of a user's, which matplotlib takes as they are: a $ begins no formula."""
+    return printable(words).replace("$", r"\$")
+
+
+def svg(figure: Figure, name: str, title: str) -> str:
+    """The picture as an <svg> element to put into a page; `name` keeps its ids from others'.
+
+    Programs that read pages aloud say its title, and what its panels show.
+    """
     import matplotlib as mpl
 
     buffer = io.StringIO()
@@ -79,4 +111,22 @@ def svg(figure: Figure, name: str) -> str:
     element = re.sub(r'\bid="', f'id="{name}-', element)
     element = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", element)
     # The page says how wide it is; the height follows.
-    return re.sub(r'(<svg[^>]*?) width="[^"]*"| height="[^"]*"', r"\1", element, count=2)
+    element = re.sub(r'(<svg[^>]*?) width="[^"]*"| height="[^"]*"', r"\1", element, count=2)
+    labels = f'role="img" aria-labelledby="{name}-title {name}-about"'
+    words = (
+        f'<title id="{name}-title">{html.escape(title)}</title>'
+        f'<desc id="{name}-about">{html.escape(described(figure))}</desc>'
+    )
+    return re.sub(r"<svg([^>]*)>", lambda tag: f"<svg {labels}{tag[1]}>{words}", element, count=1)
+
+
+def described(figure: Figure) -> str:
+    """The panels of a figure in words: titles, axes and lines."""
+    panels = []
+    for ax in figure.axes:
+        title, x, y = ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel()
+        axes = f"{y} over {x}" if x and y else x or y
+        lines = ", ".join(dict.fromkeys(ax.get_legend_handles_labels()[1]))
+        said = [words for words in (title, axes, f"lines: {lines}" if lines else "") if words]
+        panels.append(" ".join("; ".join(said).split()))
+    return ". ".join(panel for panel in panels if panel) + "."

@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop.axes import measure, over_time, place, short, written
 from lasthop.errors import UserError, unknown
-from lasthop.pictures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, STYLE, figure, save
+from lasthop.pictures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    STYLE,
+    figure,
+    save,
+    text,
+)
 from lasthop.results import FLOW, Result, Sweep
 
 if TYPE_CHECKING:
@@ -152,7 +164,7 @@ def window(result: Result, flow: str | None = None, *, ax: Axes | None = None) -
                     t, flight, step="post", color=GREY, alpha=0.35, linewidth=0, label="in flight"
                 )
             for column, dashes, label in (
-                ("cwnd_bytes", "-", "cwnd" if alone else name),
+                ("cwnd_bytes", "-", "cwnd" if alone else text(name)),
                 ("ssthresh_bytes", "--", "ssthresh" if alone else None),
             ):
                 drawn.step(
@@ -189,7 +201,7 @@ def queue(result: Result, link: str | None = None, *, ax: Axes | None = None) ->
                 where="post",
                 color=colour,
                 linewidth=1.0,
-                label=name.replace("->", " → "),
+                label=text(name.replace("->", " → ")),
             )
         over_time(drawn, "queue, packets")
         drawn.locator_params(axis="y", integer=True)
@@ -327,11 +339,11 @@ def trace(result: Result, title: str) -> Figure:
             }
             widened = kilobytes["cwnd_plus_dupacked_bytes"]
             panels[0].step(t, widened, where="post", color=colour, alpha=0.35, linewidth=0.9)
-            panels[0].step(t, kilobytes["cwnd_bytes"], where="post", color=colour, label=name)
+            panels[0].step(t, kilobytes["cwnd_bytes"], where="post", color=colour, label=text(name))
             panels[1].step(t, rows["srtt_s"].to_numpy() * 1e3, where="post", color=colour)
             rto = rows["rto_s"].to_numpy() * 1e3
             panels[1].step(t, rto, where="post", color=colour, alpha=0.45, linestyle=":")
-        panels[0].set_title(title)
+        panels[0].set_title(text(title))
         panels[0].set_ylabel("cwnd, kB\n(pale: + dupacked)")
         panels[0].legend(loc="upper right", ncols=4)
         panels[1].set_ylabel("smoothed RTT, ms\n(dotted: RTO)")
@@ -344,7 +356,7 @@ def trace(result: Result, title: str) -> Figure:
                 where="post",
                 color=colour,
                 linewidth=0.9,
-                label=name,
+                label=text(name),
             )
         if queues:
             panels[2].set_ylabel("queue, packets")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,20 @@ class Result:
     #: not what came of it. None on real packets, or if no segment arrived.
     fast_path_share: float | None = None
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        parts = [("Flows", self.rows), ("Links", self.links)]
+        parts += [
+            ("Packets dropped by boxes", self.box_drops),
+            ("Counts of boxes", self.box_counts),
+        ]
+        if self.health is not None and self.health.void is not None:
+            void = f"<p><b>Void</b>: {html.escape(self.health.void)}</p>"
+        else:
+            void = ""
+        tables = (_table(title, rows) for title, rows in parts if not rows.is_empty())
+        return void + "".join(tables)
+
     def series(self, flow: str | None = None) -> pl.DataFrame:
         """The time series of a flow, by default of the only one.
 
@@ -152,6 +167,11 @@ class Sweep:
     rows: pl.DataFrame
     #: `format`, `lasthop` (the version) and `scenario` (its SHA-256).
     about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: means with their intervals."""
+        runs = self.rows.select(*self.keys, SEED).n_unique()
+        return _table(f"Goodput, bit/s, of {runs} runs", self.summary())
 
     @property
     def keys(self) -> list[str]:
@@ -194,6 +214,11 @@ class Sweep:
         table["ci95_hi"] = [estimate.hi for estimate in estimates.values()]
         table["n"] = [estimate.n for estimate in estimates.values()]
         return frame(table)
+
+
+def _table(title: str, rows: pl.DataFrame) -> str:
+    """A table under its title, for notebooks."""
+    return f"<p><b>{html.escape(title)}</b></p>{rows._repr_html_()}"
 
 
 def _pick(kind: str, name: str | None, of: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -8,13 +8,14 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from lasthop import _lasthop as engine
 from lasthop import library, toml
-from lasthop.build import follows, plain
+from lasthop.build import follows, is_unicode, plain
 from lasthop.errors import UserError, nearest
 from lasthop.files import write_text
+from lasthop.keys import ScenarioKeys
 
 #: A scenario file is no larger, bytes.
 LARGEST = 16 << 20
@@ -72,7 +73,7 @@ class Scenario:
         nodes: Iterable[str] | Mapping[str, object],
         links: Iterable[Mapping[str, object]] = (),
         flows: Iterable[Mapping[str, object]],
-        **keys: object,
+        **keys: Unpack[ScenarioKeys],
     ) -> None:
         """Builds and checks a scenario.
 
@@ -87,7 +88,7 @@ class Scenario:
             flows: Made by `flow`, or dicts.
         """
         named = nodes if isinstance(nodes, Mapping) else {node: {} for node in nodes}
-        given = {"title": title, "duration": duration, **keys}
+        given: dict[str, object] = {"title": title, "duration": duration, **keys}
         # A sweep is read best at the end.
         sweep = {"sweep": given.pop("sweep")} if "sweep" in given else {}
         given |= {"nodes": named, "links": links, "flows": flows, **sweep}
@@ -124,24 +125,32 @@ class Scenario:
     def load(cls, file: str | Path) -> Scenario:
         """Reads a file, or a scenario that comes with lasthop by its name, such as "demo"."""
         path = Path(file)
+        if "\0" in str(file) or not is_unicode(str(file)):
+            raise UserError(f"{str(file)!r} is no file name in UTF-8: rename the file")
         shipped = library.path(str(file))
-        if not path.is_file() and shipped.is_file():
-            path = shipped
         try:
+            if not path.is_file() and shipped.is_file():
+                path = shipped
             with path.open("rb") as opened:
                 # A device has no end.
                 source = opened.read(LARGEST + 1)
             if len(source) > LARGEST:
                 raise UserError(f"{str(file)!r} is larger than a scenario, {LARGEST >> 20} MiB")
             if b"\0" in source:
-                raise UserError(f"{str(file)!r} is not a text file")
+                raise UserError(f"{str(file)!r} is not a text file: expected TOML")
             return cls.from_toml(source.decode("utf-8"), str(path))
         except FileNotFoundError:
             meant = nearest(str(file), [*library.names(), *_toml_files(path.parent)])
-            hint = f"; did you mean {meant!r}?" if meant else ""
-            raise UserError(f"no scenario file {str(file)!r}{hint}") from None
-        except UnicodeDecodeError:
-            raise UserError(f"{str(file)!r} is not a text file") from None
+            hint = f"did you mean {meant!r}?" if meant else "`lasthop list` names those there are"
+            raise UserError(f"no scenario file {str(file)!r}; {hint}") from None
+        except IsADirectoryError:
+            raise UserError(f"cannot read {str(file)!r}: a folder; name a file in it") from None
+        except UnicodeDecodeError as error:
+            line = source.count(b"\n", 0, error.start) + 1
+            raise UserError(
+                f"{str(file)!r} is not UTF-8: line {line} has the byte 0x{source[error.start]:02x};"
+                " save it as UTF-8"
+            ) from None
         except OSError as error:
             raise UserError(f"cannot read {str(file)!r}: {error.strerror}") from None
 
@@ -177,13 +186,17 @@ class Scenario:
             return self.source
         return toml.write(engine.document(self.source, self.name, overrides=self.overrides))
 
-    def save(self, file: str | Path) -> Path:
+    def save(self, file: str | Path, *, force: bool = False) -> Path:
         """Writes the scenario to a file for `Scenario.load` and the command `lasthop`.
 
-        Paths in it, such as those of traces, are relative to the folder of that file.
+        Paths in it, such as those of traces, are relative to the folder of that file. A file that
+        is there is replaced only with `force`.
         """
         path = Path(file)
-        write_text(path, self.to_toml())
+        text = self.to_toml()
+        if not force and path.is_file() and path.read_bytes() not in (b"", text.encode()):
+            raise UserError(f"{str(file)!r} exists and says something else: force=True replaces it")
+        write_text(path, text)
         return path
 
     @property
@@ -206,6 +219,11 @@ class Scenario:
             names.update(_named(key, value))
         return [Path(self.name).parent / name for name in sorted(names)]
 
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that a run reads: the scenario's own, and those that it names."""
+        return [Path(self.name), *self.files]
+
     def outline(self) -> Outline:
         """Checks the scenario and returns a summary, with the number of its runs."""
         checked = engine.check(self.source, self.name, overrides=self.overrides)
@@ -219,9 +237,13 @@ def setting(text: str) -> tuple[str, object]:
     if not key or not equals or not value:
         raise UserError(f"a setting is written KEY=VALUE, not {text!r}")
     try:
-        return key, tomllib.loads(f"value = {value}")["value"]
+        read = tomllib.loads(f"value = {value}")
     except tomllib.TOMLDecodeError:
         return key, value
+    except RecursionError:
+        raise UserError(f"the value of {key!r} has too many brackets: expected TOML") from None
+    # What goes on in a second line is no value.
+    return key, read["value"] if len(read) == 1 else value
 
 
 def _named(key: str, value: object) -> Iterator[str]:

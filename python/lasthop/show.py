@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
 from lasthop import terminal, units
-from lasthop.files import whole
+from lasthop._lasthop import __version__
+from lasthop.files import claim, whole
+from lasthop.pictures import text
+from lasthop.terminal import escape
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from lasthop.journal import Summary
     from lasthop.results import Health, Result, Sweep
+
+
+#: What the columns of rates count.
+GOODPUT = (
+    "goodput counts the payload with 40 bytes of headers a segment (60 with IPv6), as papers do"
+)
+
+
+#: The counts of a sender; in two lines each where a line is shorter than this.
+_COUNTS = ("segments", "resent", "timeouts", "reductions", "notices")
+_HYPHENATED = ("seg-\nments", "re-\nsent", "time-\nouts", "reduc-\ntions", "no-\ntices")
+_WIDE = 100
 
 
 def run(result: Result, title: str, seed: int) -> None:
@@ -32,11 +45,12 @@ def run(result: Result, title: str, seed: int) -> None:
         f"; {count['node']}: {count['count']} {count['what']}"
         for count in result.box_counts.to_dicts()
     )
-    note = f"packets on all links: {on_links}{by_boxes}; seed {seed}{digest}"
+    note = f"{GOODPUT}\npackets on all links: {on_links}{by_boxes}; seed {seed}{digest}"
     shown = terminal.table(escape(title), escape(note))
     shown.add_column("flow", overflow="fold")
     counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
-    for column in ("goodput", "time", "segments", "resent", "timeouts", "reductions", "notices"):
+    heads = _COUNTS if terminal.out().width >= _WIDE else _HYPHENATED
+    for column in ("goodput", "payload", "time", *heads):
         shown.add_column(column, justify="right", no_wrap=True)
     # Columns that only some kinds of traffic have.
     special = {title: value for title, value in _SPECIAL.items() if any(map(value, rows))}
@@ -47,6 +61,7 @@ def run(result: Result, title: str, seed: int) -> None:
         shown.add_row(
             escape(f"{row['flow']}: {row['from']} → {row['to']}"),
             units.rate(row["goodput_bps"]),
+            units.rate(row["payload_bps"]),
             units.duration(round(row["duration_s"] if ended is None else ended, 3)),
             *("" if row[count] is None else str(row[count]) for count in counts),
             *(value(row) for value in special.values()),
@@ -92,42 +107,68 @@ _SPECIAL = {
 }
 
 
-def trace(result: Result, title: str, folder: Path, kind: str) -> None:
+def trace(
+    result: Result, title: str, folder: Path, kind: str, *, inputs: Iterable[Path], force: bool
+) -> None:
     """Writes the time series, as "csv" or "parquet", and a picture of them."""
     from lasthop import plots
 
     folder.mkdir(parents=True, exist_ok=True)
-    named = [(f"flow-{name}", rows) for name, rows in result.flows.items()]
-    named += [(f"delivered-{name}", rows) for name, rows in result.deliveries.items()]
-    named += [(f"queue-{name}", rows) for name, rows in result.queues.items()]
-    named += [(f"boxes-{name}", rows) for name, rows in result.boxes.items()]
-    for name, rows in named:
-        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name.replace("->", "-to-"))
-        path = folder / f"{safe}.{kind}"
+    groups = {
+        "flow": result.flows,
+        "delivered": result.deliveries,
+        "queue": result.queues,
+        "boxes": result.boxes,
+    }
+    paths = series_files(folder, kind, groups)
+    rows_of_all = [rows for group in groups.values() for rows in group.values()]
+    series = dict(zip(paths, rows_of_all, strict=True))
+    picture = folder / PICTURE
+    claim(*series, picture, inputs=inputs, force=force)
+    for path, rows in series.items():
         with whole(path) as new:
             if kind == "csv":
                 rows.write_csv(new)
             else:
-                rows.write_parquet(new)
+                rows.write_parquet(new, metadata={"lasthop": __version__})
         terminal.written(path, "time series")
-    terminal.written(plots.save(plots.trace(result, title), folder / "trace.png"), "picture")
+    drawn = plots.trace(result, title)
+    terminal.written(plots.save(drawn, picture, force=force), "picture")
 
 
-def curves(done: Sweep, title: str, metric: str, picture: Path) -> None:
+#: Of the time series, beside them.
+PICTURE = "trace.png"
+
+
+def series_files(folder: Path, kind: str, groups: Mapping[str, Iterable[str]]) -> list[Path]:
+    """The files of time series, by what each group is of: flows, queues, boxes."""
+    names = (f"{of}-{name.replace('->', '-to-')}" for of in groups for name in groups[of])
+    safe = ("".join(c if c.isalnum() or c in "-_." else "-" for c in name) for name in names)
+    return [folder / f"{name}.{kind}" for name in safe]
+
+
+def curves(done: Sweep, title: str, metric: str, picture: Path, *, force: bool) -> None:
     """Draws a metric over the first swept key."""
     from lasthop import plots
 
     figure, axes = plots.subplots()
     plots.curves(done, metric, ax=axes)
-    axes.set_title(f"{title}\n{axes.get_title()}")
-    terminal.written(plots.save(figure, picture), "picture")
+    axes.set_title(f"{text(title)}\n{axes.get_title()}")
+    terminal.written(plots.save(figure, picture, force=force), "picture")
 
 
 def sweep(done: Summary, title: str, metric: str) -> None:
     """A line with mean and interval for every point."""
     is_rate = metric.endswith("_bps")
     largest = max((estimate.value for estimate in done.estimates.values()), default=0)
-    shown = terminal.table(escape(title), "mean and 95 % confidence interval")
+    notes = ["mean and 95 % confidence interval"]
+    found = done.estimates.values()
+    if any(estimate.n == 1 for estimate in found):
+        notes.append("one run has none")
+    if any(estimate.n > 1 and not estimate.half for estimate in found):
+        notes.append("without it, all runs are alike")
+    about = "; ".join(notes) + (f"\n{GOODPUT}" if metric == "goodput_bps" else "")
+    shown = terminal.table(escape(title), about)
     for column in done.by:
         shown.add_column(escape(column), justify="right")
     shown.add_column("runs", justify="right")

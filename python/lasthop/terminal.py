@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
+from rich import markup
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -19,10 +19,12 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from lasthop import units
+from lasthop.errors import printable
 from lasthop.results import Progress as Report
 from lasthop.stats import Estimate
 
@@ -39,11 +41,34 @@ def err() -> Console:
     return _console(stderr=True)
 
 
+class _Clean:
+    """What is printed, without control characters that came from elsewhere than rich."""
+
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self.inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self.inner, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
+class _CleanAll(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Clean(of) for of in renderables]
+
+
 def _console(*, stderr: bool) -> Console:
     console = Console(stderr=stderr, highlight=False)
+    console.push_render_hook(_CleanAll())
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 160
     return console
+
+
+def escape(text: str) -> str:
+    """Text of a user's, or of another machine's, which is shown as it is: it has no markup, and
+    nothing that a terminal obeys."""
+    return markup.escape(printable(text))
 
 
 def say(words: str) -> None:

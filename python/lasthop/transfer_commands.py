@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from lasthop import _lasthop as engine
 from lasthop import terminal, units
 from lasthop.errors import INTERRUPTED, UserError
 from lasthop.files import whole
+from lasthop.terminal import escape
 from lasthop.transfer import Peer, Transferred, Way, peer, transfer
 
 _Set = Annotated[
@@ -110,6 +110,10 @@ def receive(
         raise UserError("give either HOST:PORT, to which to connect, or --listen PORT")
     if as_json and output == "-":
         raise UserError("the data goes to standard output, where --json would print: give -o FILE")
+    if force and output == "-":
+        raise UserError(
+            "--force overwrites a file, and the data goes to standard output: leave it out"
+        )
     if listen is not None and (masquerade or ipv4 or ipv6):
         raise UserError("--masquerade, -4 and -6 are for connecting to HOST:PORT")
     to = Peer(None, listen) if listen is not None else peer(host or "", _family(ipv4, ipv6))
@@ -144,6 +148,7 @@ def _output(name: str, force: bool) -> Iterator[int]:
             yield 1
             return
         path = Path(name)
+        # Whatever it is: what is received cannot be told from what is not.
         if path.is_file() and not force:
             raise UserError(f"{name!r} exists: --force overwrites it")
         new = opened.enter_context(whole(path))

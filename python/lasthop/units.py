@@ -20,6 +20,8 @@ _UNITS = {
     "min": (60.0, "s"),
     "h": (3600.0, "s"),
 }
+#: Numbers of a lower power of ten are not written with all their zeros.
+_SMALLEST = -4
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -31,7 +33,7 @@ def parse(text: str) -> float:
 
 def quantity(text: str) -> tuple[float, str]:
     """The same with what it counts, "bit/s" or "s". Raises ValueError for anything else."""
-    read = re.fullmatch(r"\s*([0-9_.]+)\s*(\D+?)\s*", str(text))
+    read = re.fullmatch(r"\s*([0-9_.]+(?:[eE][+-]?[0-9]+)?)\s*(\D+?)\s*", str(text))
     if read is None or read[2] not in _UNITS:
         raise ValueError(f"expected a rate or a time, not {text!r}")
     factor, kind = _UNITS[read[2]]
@@ -44,11 +46,15 @@ def scale(bps: float) -> tuple[float, str]:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """The value with so many significant digits, never in scientific notation: 3.50, 144, 1300."""
+    """The value with so many significant digits: 3.50, 144, 1300; in scientific notation only if it
+    is very small: 6.28e-16."""
     if value == 0:
         return "0"
     # Of the rounded value: 9.999 is 10.0.
-    magnitude = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    magnitude = int(exponent)
+    if magnitude < _SMALLEST:
+        return f"{mantissa}e{magnitude}"
     decimals = digits - 1 - magnitude
     return f"{round(value, decimals):.{max(decimals, 0)}f}"
 

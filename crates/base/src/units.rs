@@ -6,11 +6,28 @@ use thiserror::Error;
 
 /// A quantity that could not be read: what was written and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{written}` is no {quantity}: expected {expected}")]
+#[error(
+    "`{written}` is no {quantity}: {}expected {expected}",
+    if self.negative { "it is negative, " } else { "" }
+)]
 pub struct UnitError {
     written: String,
+    negative: bool,
     quantity: &'static str,
     expected: &'static str,
+}
+
+impl UnitError {
+    fn new(written: &str, quantity: &'static str, expected: &'static str) -> UnitError {
+        let negative = written.trim_start().starts_with('-');
+        UnitError { written: written.to_owned(), negative, quantity, expected }
+    }
+
+    /// Whether what was written begins with a minus sign.
+    #[must_use]
+    pub fn is_negative(&self) -> bool {
+        self.negative
+    }
 }
 
 /// A size in bytes, packets or segments, whichever was written.
@@ -46,12 +63,25 @@ pub const PACKETS: &[(&str, f64)] = &[("packets", 1.0), ("packet", 1.0)];
 /// The unit of sizes in full-sized segments.
 pub const SEGMENTS: &[(&str, f64)] = &[("segments", 1.0), ("segment", 1.0)];
 
+/// The bytes of the number that `text` begins with: `1.5`, `1_000`, `1e6`, `2.5e-3`.
+fn number_len(text: &str) -> usize {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let mantissa = text.bytes().take_while(|c| matches!(c, b'0'..=b'9' | b'.' | b'_')).count();
+    let rest = &text[mantissa..];
+    let Some(exponent) = rest.strip_prefix(['e', 'E']) else { return mantissa };
+    let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    match digits(unsigned) {
+        0 => mantissa,
+        digits => mantissa + rest.len() - unsigned.len() + digits,
+    }
+}
+
 /// The number and the unit of `text`, as a whole multiple of the table's base unit.
 fn quantity(text: &str, table: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
-    let split = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '_'))?;
-    let number: f64 = text[..split].replace('_', "").parse().ok()?;
-    let unit = text[split..].trim_start();
+    let (number, unit) = text.split_at(number_len(text));
+    let number: f64 = number.replace('_', "").parse().ok()?;
+    let unit = unit.trim_start();
     let factor = table.iter().find(|(name, _)| *name == unit)?.1;
     let value = (number * factor).round();
     // Beyond 2^63 a float is not exact.
@@ -62,10 +92,9 @@ impl FromStr for Duration {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Duration, UnitError> {
-        quantity(text, DURATIONS).map(Duration::from_nanos).ok_or_else(|| UnitError {
-            written: text.to_owned(),
-            quantity: "duration",
-            expected: "a number and ns, us, ms, s, min or h, such as \"320 ms\"",
+        quantity(text, DURATIONS).map(Duration::from_nanos).ok_or_else(|| {
+            let expected = "a number and ns, us, ms, s, min or h, such as \"320 ms\"";
+            UnitError::new(text, "duration", expected)
         })
     }
 }
@@ -74,10 +103,10 @@ impl FromStr for Rate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Rate, UnitError> {
-        quantity(text, RATES).and_then(Rate::from_bps).ok_or_else(|| UnitError {
-            written: text.to_owned(),
-            quantity: "rate",
-            expected: "a number above 0 and bit/s, kbit/s, Mbit/s or Gbit/s, such as \"1.5 Mbit/s\"",
+        quantity(text, RATES).and_then(Rate::from_bps).ok_or_else(|| {
+            let expected =
+                "a number above 0 and bit/s, kbit/s, Mbit/s or Gbit/s, such as \"1.5 Mbit/s\"";
+            UnitError::new(text, "rate", expected)
         })
     }
 }
@@ -90,11 +119,10 @@ impl FromStr for Size {
             .map(Size::Bytes)
             .or_else(|| quantity(text, PACKETS).map(Size::Packets))
             .or_else(|| quantity(text, SEGMENTS).map(Size::Segments))
-            .ok_or_else(|| UnitError {
-                written: text.to_owned(),
-                quantity: "size",
-                expected: "a number and B, kB, MB, GB, KiB, MiB, GiB, packets or segments, \
-                           such as \"64 KiB\"",
+            .ok_or_else(|| {
+                let expected = "a number and B, kB, MB, GB, KiB, MiB, GiB, packets or segments, \
+                                such as \"64 KiB\"";
+                UnitError::new(text, "size", expected)
             })
     }
 }
@@ -112,6 +140,28 @@ mod tests {
         assert_eq!("64 KiB".parse(), Ok(Size::Bytes(65_536)));
         assert_eq!("50 packets".parse(), Ok(Size::Packets(50)));
         assert_eq!("20 segments".parse(), Ok(Size::Segments(20)));
+    }
+
+    #[test]
+    fn numbers_may_have_an_exponent() {
+        assert_eq!("1e6 s".parse(), Ok(Duration::from_secs(1_000_000)));
+        assert_eq!("2.5e-3s".parse(), Ok(Duration::from_micros(2_500)));
+        assert_eq!("1E+3 kbit/s".parse(), Ok(Rate::from_bps(1_000_000).unwrap()));
+        assert_eq!("1e3 B".parse(), Ok(Size::Bytes(1_000)));
+        for text in ["1e s", "1e+ s", "e3 s", "1e3", "1e3.5 s", "1e400 s"] {
+            assert!(text.parse::<Duration>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_negative_is_said_to_be_so() {
+        let said = |error: UnitError| error.to_string();
+        assert!(
+            said("-100 ms".parse::<Duration>().unwrap_err()).contains("it is negative, expected")
+        );
+        assert!(said("-1 Mbit/s".parse::<Rate>().unwrap_err()).contains("it is negative"));
+        assert!(said(" -1 kB".parse::<Size>().unwrap_err()).contains("it is negative"));
+        assert!(!said("0 bit/s".parse::<Rate>().unwrap_err()).contains("negative"));
     }
 
     #[test]

@@ -68,13 +68,17 @@ def experiments() -> list[Experiment]:
 
 
 def find(id: str) -> list[Experiment]:
-    """The experiment of that name, or all experiments of the publication of that name."""
+    """The experiment of that name, or all of the publication of that name, or else all whose names
+    begin so: "obanaik2003", "koutsianas2007/fig4"."""
     every = experiments()
     found = [of for of in every if id in (of.id, of.publication)]
+    if found:
+        return found
+    # Perhaps a figure that the runs of another are for, too.
+    figures = {f"{of.publication}/{figure}": of for of in every for figure in of.load().also}
+    if id in figures:
+        return [figures[id]]
+    found = [of for of in every if id and of.id.startswith(id)]
     if not found:
-        # Perhaps a figure that the runs of another are for, too.
-        figures = {f"{of.publication}/{figure}": of for of in every for figure in of.load().also}
-        if id not in figures:
-            raise unknown("experiment", id, [*(of.id for of in every), *figures, *publications()])
-        found = [figures[id]]
+        raise unknown("experiment", id, [*(of.id for of in every), *figures, *publications()])
     return found

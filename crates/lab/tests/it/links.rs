@@ -312,7 +312,7 @@ fn an_invalid_trace_is_reported_with_the_line_and_its_content() {
         );
     }
     for (trace, message) in [
-        (&b"\xff\xfe"[..], "is not a text file"),
+        (&b"\xff\xfe"[..], "is not UTF-8: see line 1"),
         (&[b'#'; (64 << 20) + 1], "is too large: expected at most 64 MiB"),
     ] {
         assert_eq!(

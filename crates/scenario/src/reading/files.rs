@@ -77,7 +77,11 @@ fn text(path: &Path) -> Result<String, String> {
     if bytes.len() as u64 > LARGEST {
         return Err(format!("`{shown}` is too large: expected at most {} MiB", LARGEST >> 20));
     }
-    String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not a text file"))
+    String::from_utf8(bytes).map_err(|error| {
+        let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + sound.iter().filter(|byte| **byte == b'\n').count();
+        format!("`{shown}` is not UTF-8: see line {line}")
+    })
 }
 
 /// The lines of a text that are not empty, with their numbers from 1.

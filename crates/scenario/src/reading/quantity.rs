@@ -64,12 +64,17 @@ impl Quantity for Size {
 
 /// A text with one of the units.
 fn with_unit<T: Quantity>() -> Value {
-    let units = T::units().join("|");
+    written_in(&T::units(), T::NAME, T::EXAMPLE)
+}
+
+/// A text with one of these units.
+fn written_in(units: &[&str], name: &str, example: &str) -> Value {
+    let units = units.join("|");
     json!({
-        "title": T::NAME,
+        "title": name,
         "type": "string",
-        "pattern": format!(r"^\s*([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)\s*({units})\s*$"),
-        "examples": [T::EXAMPLE],
+        "pattern": format!(r"^\s*([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)([eE][+-]?[0-9]+)?\s*({units})\s*$"),
+        "examples": [example],
     })
 }
 
@@ -211,25 +216,43 @@ impl Shape for Whole {
     }
 }
 
+/// A number of segments, plain or with its unit.
+fn segments(node: &Node<'_>) -> Option<u32> {
+    if let Some(count) = integer(node) {
+        return u32::try_from(count).ok();
+    }
+    match node.get_ref().as_str()?.parse() {
+        Ok(Size::Segments(count)) => u32::try_from(count).ok(),
+        _ => None,
+    }
+}
+
+/// The same as schemas: of a plain number of 1 to `most`, and of a text.
+fn segments_schemas(most: u32) -> [Value; 2] {
+    let units: Vec<&str> = units::SEGMENTS.iter().map(|(name, _)| *name).collect();
+    [
+        json!({ "title": "segments", "type": "integer", "minimum": 1, "maximum": most }),
+        written_in(&units, "text", "10 segments"),
+    ]
+}
+
 /// The largest growth of the window per ACK, segments, where bytes are counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteCounting(pub(crate) Option<u32>);
 
 impl Shape for ByteCounting {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<ByteCounting> {
-        match (node.get_ref().as_str(), integer(node).map(u32::try_from)) {
+        match (node.get_ref().as_str(), segments(node)) {
             (Some("off"), _) => Some(ByteCounting(None)),
             (Some("all"), _) => Some(ByteCounting(Some(u32::MAX))),
-            (_, Some(Ok(limit @ 1..))) => Some(ByteCounting(Some(limit))),
+            (_, Some(limit @ 1..)) => Some(ByteCounting(Some(limit))),
             _ => unexpected(node, "\"off\", \"all\" or a number of segments, at least 1", problems),
         }
     }
 
     fn schema() -> Value {
-        json!({ "anyOf": [
-            { "enum": ["off", "all"] },
-            { "title": "segments", "type": "integer", "minimum": 1, "maximum": u32::MAX },
-        ] })
+        let [number, text] = segments_schemas(u32::MAX);
+        json!({ "anyOf": [{ "enum": ["off", "all"] }, number, text] })
     }
 }
 
@@ -238,16 +261,14 @@ impl Shape for ByteCounting {
 pub(crate) struct Initial(pub(crate) InitialWindow);
 
 /// The largest initial window, segments.
-const LARGEST_INITIAL_WINDOW: i64 = 1_000_000;
+const LARGEST_INITIAL_WINDOW: u32 = 1_000_000;
 
 impl Shape for Initial {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Initial> {
-        let window = match (node.get_ref().as_str(), integer(node)) {
+        let window = match (node.get_ref().as_str(), segments(node)) {
             (Some("rfc3390"), _) => InitialWindow::Rfc3390,
             (Some("rfc6928"), _) => InitialWindow::Rfc6928,
-            (_, Some(segments @ 1..=LARGEST_INITIAL_WINDOW)) => {
-                InitialWindow::Segments(segments as u32)
-            }
+            (_, Some(segments @ 1..=LARGEST_INITIAL_WINDOW)) => InitialWindow::Segments(segments),
             _ => {
                 let expected =
                     format!("\"rfc3390\", \"rfc6928\" or 1 to {LARGEST_INITIAL_WINDOW} segments");
@@ -258,15 +279,8 @@ impl Shape for Initial {
     }
 
     fn schema() -> Value {
-        json!({ "anyOf": [
-            { "enum": ["rfc3390", "rfc6928"] },
-            {
-                "title": "segments",
-                "type": "integer",
-                "minimum": 1,
-                "maximum": LARGEST_INITIAL_WINDOW,
-            },
-        ] })
+        let [number, text] = segments_schemas(LARGEST_INITIAL_WINDOW);
+        json!({ "anyOf": [{ "enum": ["rfc3390", "rfc6928"] }, number, text] })
     }
 }
 
@@ -290,9 +304,13 @@ macro_rules! words {
             fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<$Type> {
                 match node.get_ref().as_str() {
                     $(Some($word) => Some($Type::$Word),)+
-                    text => match text.and_then(|text| text.parse().ok()) {
-                        Some(value) => Some($Type::$Other(value)),
-                        None => unexpected(node, $expected, problems),
+                    text => match text.map(str::parse::<$Value>) {
+                        Some(Ok(value)) => Some($Type::$Other(value)),
+                        Some(Err(error)) if error.is_negative() => {
+                            problems.push(Problem::at(node.span(), error.to_string()));
+                            None
+                        }
+                        _ => unexpected(node, $expected, problems),
                     },
                 }
             }

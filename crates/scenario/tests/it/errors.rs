@@ -314,6 +314,37 @@ fn quantities_need_their_units() {
 }
 
 #[test]
+fn negative_quantities_are_said_to_be_negative() {
+    rejects(
+        ("\"100 ms\"", "\"-100 ms\""),
+        "\"-100 ms\"",
+        "`links.0.delay = \"-100 ms\"`: `-100 ms` is no duration: it is negative, expected a number \
+         and ns, us, ms, s, min or h, such as \"320 ms\"",
+    );
+    // Where words are allowed besides.
+    rejects(
+        ("50 packets", "-5 packets"),
+        "\"-5 packets\"",
+        "`links.0.queue = \"-5 packets\"`: `-5 packets` is no size: it is negative, expected a \
+         number and B, kB, MB, GB, KiB, MiB, GiB, packets or segments, such as \"64 KiB\"",
+    );
+}
+
+#[test]
+fn numbers_of_segments_may_have_their_unit() {
+    for window in ["10", "\"10 segments\"", "\"1 segment\"", "\"1e6 segments\""] {
+        let keys = format!("\"20 segments\", initial_window = {window}, byte_counting = {window}");
+        scenario(&with(&[("\"20 segments\"", &keys)]));
+    }
+    rejects(
+        ("\"20 segments\"", "\"20 segments\", initial_window = \"10 packets\""),
+        "\"10 packets\"",
+        "`flows.0.tcp.initial_window = \"10 packets\"`: expected \"rfc3390\", \"rfc6928\" or 1 to \
+         1000000 segments",
+    );
+}
+
+#[test]
 fn quantities_of_the_wrong_kind_are_refused() {
     rejects(
         ("50 packets", "50 segments"),

@@ -160,6 +160,7 @@ def _no_dip(runs: Runs, competitors: int, arm: str) -> Answer:
         f" {published}. No dip is taken as no size more than {share(SMALL)} below. {claim.tally}",
         measured=least,
         effect_of="none",
+        criterion=claim.criterion,
     )
 
 
@@ -172,12 +173,13 @@ def _no_drops(runs: Runs, competitors: int, arm: str) -> Answer:
         f"With {_NAMES[arm]} and {competitors} competitors, transfers near 400 packets lose no"
         " segments at the satellite link, and fewer in all than with the published one.",
         "§5",
-        every([Check(extra, below(1.0)), Check(published, above(1.0))]).verdict,
+        (decides := every([Check(extra, below(1.0)), Check(published, above(1.0))])).verdict,
         f"Dropped segments of {NEAR[0]} to {NEAR[-1]} packets: {words}. None is taken as less than"
         " one more than with the unlimited queue, fewer as at least one less.",
         measured=extra,
         unit="packets",
         effect_of="cache",
+        criterion=decides.criterion,
     )
 
 
@@ -202,13 +204,14 @@ def _no_fewer_gains(runs: Runs, competitors: int, arm: str, vantage: str) -> Ans
         f"With {_NAMES[arm]} and {competitors} competitors, the {vantage}'s gain is no smaller than"
         " with the published spoofer.",
         "§5",
-        every([Check(ratio, above(1 - SMALL)) for ratio in ratios.values()]).verdict,
+        (decides := every([Check(ratio, above(1 - SMALL)) for ratio in ratios.values()])).verdict,
         f"Throughput over that with the published spoofer: {words}. No smaller is taken as less"
         f" than {share(SMALL)} below.",
         measured=min(
             (of for of in ratios.values() if of is not None), key=lambda of: of.value, default=None
         ),
         effect_of="none",
+        criterion=decides.criterion,
     )
 
 
@@ -224,13 +227,16 @@ def _more_with_rate(runs: Runs, competitors: int) -> Answer:
         f"With the satellite link's rate and {competitors} competitors, the receiver's gain of"
         f" transfers of up to {max(NEAR)} packets is larger than with the bounded cache alone.",
         "§5",
-        every([Check(ratio, above(1 + NEGLIGIBLE)) for ratio in ratios.values()]).verdict,
+        (
+            decides := every([Check(ratio, above(1 + NEGLIGIBLE)) for ratio in ratios.values()])
+        ).verdict,
         f"Throughput over that with the bounded cache alone: {words}. Larger is taken as more than"
         f" {share(NEGLIGIBLE)}.",
         measured=min(
             (of for of in ratios.values() if of is not None), key=lambda of: of.value, default=None
         ),
         effect_of="rate",
+        criterion=decides.criterion,
     )
 
 

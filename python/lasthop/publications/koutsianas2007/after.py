@@ -189,7 +189,7 @@ def _no_more_than_fresh(runs: Runs, metric: str, claim: str, fewer_is_better: bo
     return Answer(
         claim,
         "§6.2",
-        every([worse, every(resumed)]).verdict,
+        (decides := every([worse, every(resumed)])).verdict,
         f"Over that beside connections opened afresh: {'; '.join(summary)}. No worse is taken as"
         f" {percent(NOTHING)}. {worse.tally} That they resume, and each gets more than standard TCP"
         f" with some number of them, is shown for"
@@ -197,6 +197,7 @@ def _no_more_than_fresh(runs: Runs, metric: str, claim: str, fewer_is_better: bo
         case,
         runs.ratio(case, case.but(scheme=FRESH), metric),
         effect_of="rlci",
+        criterion=decides.criterion,
     )
 
 

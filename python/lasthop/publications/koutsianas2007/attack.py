@@ -135,12 +135,13 @@ def _held(runs: Runs) -> Answer:
         "With the rate limit, no attacker that forges changes can hold a connection at its initial"
         " window.",
         "§3.6",
-        every(cells).verdict,
+        (decides := every(cells)).verdict,
         f"An initial window in every round trip would be {HELD_BPS / 1e3:.0f} kb/s."
         f" {' '.join(summary)} Holds if it gets clearly more than twice that rate.",
         case,
         left(runs, case),
         effect_of="limit",
+        criterion=decides.criterion,
     )
 
 

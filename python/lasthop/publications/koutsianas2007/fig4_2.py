@@ -239,6 +239,7 @@ def _held(runs: Runs, time: Time, backoff: str = HALVE, more: str = "") -> Judge
         runs.mean(case, time.metric),
         case,
         "s",
+        criterion=f"{of.criterion} with every such window",
     )
 
 
@@ -260,13 +261,15 @@ def _at_once(runs: Runs) -> Judgement:
     resumes = [_value(runs, RLCI, "resume_s", window) for window in WINDOWS]
     case = runs.case(scheme=RLCI, window=WINDOWS[resumes.index(max(resumes))])
     latest = runs.mean(case, "resume_s")
+    check = Check(latest, below(BACK_S + _AT_ONCE_S), exact=True)
     return Judgement(
-        Check(latest, below(BACK_S + _AT_ONCE_S), exact=True).verdict,
+        check.verdict,
         f"With every window it sends {1e3 * (max(resumes) - BACK_S):.1f} ms after it is attached,"
         f" or sooner; at once is taken as within {1e3 * _AT_ONCE_S:g} ms.",
         latest,
         case,
         "s",
+        criterion=check.criterion,
     )
 
 

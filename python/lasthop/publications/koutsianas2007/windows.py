@@ -51,5 +51,6 @@ def joined(by_window: Mapping[int, Joint], why: str, **measured: Any) -> Judgeme
         verdict,
         f"{why} By the receive window, in segments: {said}. Those that meet the times of figures"
         f" 4.2 and 4.3 count: {stretches(LIKELY, FEW)}.",
+        criterion=f"with every window of {stretches(LIKELY, FEW)}",
         **measured,
     )

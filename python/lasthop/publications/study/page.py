@@ -23,7 +23,7 @@ from lasthop.publications.study.verdict import (
     typical_factor,
     would_decide,
 )
-from lasthop.publications.study.words import FEW_SEEDS, number
+from lasthop.publications.study.words import FEW_SEEDS, ends, number
 from lasthop.stats import Estimate
 
 
@@ -40,7 +40,7 @@ def write(path: Path, study: Study, runs: Runs, answers: Sequence[Answer]) -> No
         "stated": stated,
         "count": {of: sum(answer.verdict is of for answer in stated) for of in Verdict},
         "figures": [
-            (drawn, Markup(pictures.svg(figure, f"{study.id}-{index}")))
+            (drawn, Markup(pictures.svg(figure, f"{study.id}-{index}", drawn.caption)))
             for index, drawn in enumerate(study.figures)
             for figure in (drawn.draw(runs),)
             if figure is not None
@@ -57,6 +57,7 @@ def write(path: Path, study: Study, runs: Runs, answers: Sequence[Answer]) -> No
             ]
         ),
         "number": number,
+        "ends": ends,
         "runs": sum(map(len, (runs, *runs.varied.values()))),
         "cells": len(runs.found),
         "seeds": runs.seeds,
@@ -107,6 +108,7 @@ def _numbers(study: Study, runs: Runs) -> list[dict[str, Any]]:
                 "single": [number(end / measure.scale) for end in single or ()],
                 "factor": error_factor(value, of.value),
                 "verdict": None if of.misprint else verdict,
+                "criterion": _scaled(of.of, measure.scale).criterion,
                 "takes": would_decide(of.of.needs(value)) if undecided else "",
                 "misprint": of.misprint,
             }
@@ -147,5 +149,5 @@ def _value(measure: Measure, value: Estimate | None) -> tuple[str, str]:
     lo, middle, hi = (end / measure.scale for end in (value.lo, value.value, value.hi))
     if not math.isfinite(middle):
         return "not reached", ""
-    top = units.significant(hi) if math.isfinite(hi) else "…"
-    return units.significant(middle), f"{units.significant(lo)} to {top}"
+    scaled = replace(value, value=middle, lo=lo, hi=hi)
+    return units.significant(middle), ends(scaled, units.significant)

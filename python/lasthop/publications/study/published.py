@@ -63,6 +63,8 @@ class Answer:
     #: The mechanism without which the claim must fail; "none": it claims no effect of any. Empty
     #: where nothing is claimed.
     effect_of: str = ""
+    #: What decides the verdict, in words; empty where nothing is claimed.
+    criterion: str = ""
 
     @property
     def agrees(self) -> bool | None:
@@ -162,6 +164,7 @@ class Section:
                     stated.get("value"),
                     contradicts,
                     stated["effect_of"],
+                    judged.criterion,
                 )
             )
         return found
@@ -181,4 +184,4 @@ def judged_value(
     verdict = of.judge(measured, single, exact=exact)
     if verdict is Verdict.UNDECIDED:
         why += f" {would_decide(of.needs(measured))}"
-    return Judgement(verdict, why, measured, case, unit)
+    return Judgement(verdict, why, measured, case, unit, criterion=of.criterion)

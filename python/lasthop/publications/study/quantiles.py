@@ -71,4 +71,7 @@ def proportion(count: int, n: int) -> Estimate:
     share = count / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half), n)
+    # Both are the same for none and for all, but for the last digit of floats.
+    lo = 0.0 if count == 0 else max(0.0, middle - half)
+    hi = 1.0 if count == n else min(1.0, middle + half)
+    return Estimate(share, lo, hi, n)

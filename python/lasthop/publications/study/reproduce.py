@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.markup import escape
-
 from lasthop import terminal
 from lasthop.files import write_text
 from lasthop.publications import rows
 from lasthop.publications.rows import Outcome
 from lasthop.publications.study import page, words
+from lasthop.publications.study.kept import Kept
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
+from lasthop.terminal import escape
 
 #: How verdicts look in a terminal; None: the publication only asks.
 COLOURED: Mapping[Verdict | None, str] = {
@@ -27,24 +27,40 @@ COLOURED: Mapping[Verdict | None, str] = {
 }
 
 
+#: What may be written into the folder of a study.
+FILES = ("results.json", "explanations.json", "report.html")
+
+
 def reproduce(
-    study: Study, folder: Path, *, seeds: int | None, quick: bool, threads: int
-) -> Outcome | None:
+    study: Study,
+    folder: Path,
+    *,
+    seeds: int | None,
+    quick: bool,
+    threads: int,
+    kept: Kept | None = None,
+) -> tuple[Sequence[Answer], Outcome | None]:
     """Runs a study and fills a folder with results.json and report.html.
 
-    Returns what the page of all experiments says of it, if there is to be one.
+    What `kept` has is not run again. Returns the answers, and what the page of all experiments says
+    of the study, if there is to be one.
     """
+    before = len(kept) if kept is not None else 0
     with terminal.progress(study.name) as progress:
-        runs = study.measure(seeds=seeds, quick=quick, threads=threads, progress=progress)
+        runs = study.measure(
+            seeds=seeds, quick=quick, threads=threads, progress=progress, kept=kept
+        )
         if seeds is None and not quick:
-            runs = study.decide(runs, threads=threads)
+            runs = study.decide(runs, threads=threads, kept=kept)
+    if before:
+        terminal.say(f"[dim]{before} cells or runs of {study.name} were kept from before[/]")
     answers = write(study, folder, runs)
     show(study, answers)
     terminal.written(folder / "results.json", "all values")
     if study.factors is not None:
         terminal.written(folder / "explanations.json", "what one factor changes")
     terminal.written(folder / "report.html", "report")
-    return outcome(study, runs, answers)
+    return answers, outcome(study, runs, answers)
 
 
 def write(study: Study, folder: Path, runs: Runs) -> Sequence[Answer]:
@@ -67,19 +83,25 @@ def outcome(study: Study, runs: Runs, answers: Sequence[Answer]) -> Outcome | No
 
 
 def show(study: Study, answers: Sequence[Answer]) -> None:
-    """Prints every answer."""
+    """Prints every answer, with the criterion of its verdict."""
     shown = terminal.table(f"{study.name}: {study.title}")
     shown.add_column("statement or question", ratio=2)
     shown.add_column("measured", ratio=3)
     shown.add_column("published", justify="right")
     shown.add_column("factor", justify="right")
-    shown.add_column("verdict")
+    shown.add_column("verdict and criterion")
     for answer in answers:
         shown.add_row(
             escape(answer.claim),
             escape(answer.why),
             "" if answer.published is None else f"{answer.published:g}",
             "" if answer.factor is None else words.number(answer.factor.value),
-            COLOURED[answer.verdict],
+            _verdict(answer),
         )
     terminal.out().print(shown)
+
+
+def _verdict(answer: Answer) -> str:
+    """A verdict, and below it where the measured value must lie for it to hold."""
+    words = COLOURED[answer.verdict]
+    return f"{words}\n[dim]{escape(answer.criterion)}[/]" if answer.criterion else words

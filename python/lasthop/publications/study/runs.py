@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import lab
 from lasthop.publications.study import quantiles
+from lasthop.publications.study.kept import Kept
 from lasthop.results import SEED, Progress
 from lasthop.scenario import Scenario
 from lasthop.stats import (
@@ -247,44 +248,70 @@ _COLLECTED: dict[tuple[Collect, str], Values] = {}
 
 
 def measure(
-    wanted: Sequence[Job], collect: Collect, *, threads: int, progress: Progress | None = None
+    wanted: Sequence[Job],
+    collect: Collect,
+    *,
+    threads: int,
+    progress: Progress | None = None,
+    kept: Kept | None = None,
 ) -> list[Values]:
-    """The values of every job; equal scenarios are run once."""
+    """The values of every job; equal scenarios are run once, and those that are kept not at all."""
     scenarios = [cell.build(runs) for cell, runs in wanted]
     keys = [(collect, scenario.sha256) for scenario in scenarios]
+    for key in keys:
+        before = kept.get(key[1]) if kept is not None else None
+        if before is not None:
+            _COLLECTED[key] = before
     new = {
         key: scenario
         for key, scenario in zip(keys, scenarios, strict=True)
         if key not in _COLLECTED
     }
-    done = lab.sweeps([*new.values()], threads=threads, progress=progress)
+    done = lab.one_by_one([*new.values()], threads=threads, progress=progress)
     for key, sweep in zip(new, done, strict=True):
-        _COLLECTED[key] = collect(sweep.rows.sort(SEED, maintain_order=True))
+        values = collect(sweep.rows.sort(SEED, maintain_order=True))
+        _COLLECTED[key] = values
+        if kept is not None:
+            kept.put(key[1], values)
     return [_COLLECTED[key] for key in keys]
 
 
 def observe(
-    wanted: Sequence[Job], of: Observe, *, threads: int, progress: Progress | None = None
+    wanted: Sequence[Job],
+    of: Observe,
+    *,
+    threads: int,
+    progress: Progress | None = None,
+    kept: Kept | None = None,
 ) -> list[Values]:
     """The values of every job, whose runs are observed one by one."""
+
+    def observed(cell: Cell, run: int) -> tuple[str, Mapping[str, float | None]]:
+        scenario, seed = cell.single(run)
+        key = f"{scenario.sha256}:{seed}" if kept is not None else ""
+        before = kept.get(key) if kept is not None else None
+        return key, of(scenario, seed) if before is None else before
+
     total = sum(runs for _, runs in wanted)
     found: list[Values] = []
     done = 0
     with _workers(threads) as workers:
         # Runs leave the interpreter to the others.
         started = [
-            [workers.submit(lambda cell, run: of(*cell.single(run)), cell, n) for n in range(runs)]
-            for cell, runs in wanted
+            [workers.submit(observed, cell, n) for n in range(runs)] for cell, runs in wanted
         ]
         for runs in started:
-            kept: dict[str, list[float | None]] = {}
+            collected: dict[str, list[float | None]] = {}
             for run in runs:
-                for metric, value in run.result().items():
-                    kept.setdefault(metric, []).append(value)
+                key, values = run.result()
+                if kept is not None and kept.get(key) is None:
+                    kept.put(key, values)
+                for metric, value in values.items():
+                    collected.setdefault(metric, []).append(value)
                 done += 1
                 if progress is not None:
                     progress(done, total)
-            found.append(kept)
+            found.append(collected)
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop.publications.rows import Finding, Row
 from lasthop.publications.study import factors
 from lasthop.publications.study.factors import Factors, Moved
+from lasthop.publications.study.kept import Kept
 from lasthop.publications.study.published import Answer, Number, Section, Test, judged_value
 from lasthop.publications.study.runs import (
     Case,
@@ -140,8 +141,12 @@ class Study:
         quick: bool = False,
         threads: int = 0,
         progress: Progress | None = None,
+        kept: Kept | None = None,
     ) -> Runs:
-        """Runs everything; with `quick` fewer cells and runs, and no factor is changed."""
+        """Runs everything; with `quick` fewer cells and runs, and no factor is changed.
+
+        Finished runs are added to `kept`, and those that it has are not run again.
+        """
         parts = {"": jobs(self.cells(), seeds, quick)}
         if self.factors is not None and not quick:
             for factor in (*self.factors.tried, *self.factors.pairs):
@@ -150,22 +155,22 @@ class Study:
                     (cell, min(runs, factors.SEEDS)) for cell, runs in jobs(cells, seeds, quick)
                 ]
         wanted = [job for part in parts.values() for job in part]
-        values = iter(self._values(wanted, threads=threads, progress=progress))
+        values = iter(self._values(wanted, threads, progress, kept))
         found = {
             id: Runs({cell.case: next(values) for cell, _ in part}) for id, part in parts.items()
         }
         return Runs(found.pop("").found, found)
 
     def _values(
-        self, wanted: Sequence[Job], *, threads: int, progress: Progress | None
+        self, wanted: Sequence[Job], threads: int, progress: Progress | None, kept: Kept | None
     ) -> list[Values]:
         if self.collect is not None:
-            return measure(wanted, self.collect, threads=threads, progress=progress)
+            return measure(wanted, self.collect, threads=threads, progress=progress, kept=kept)
         if self.observe is None:
             raise ValueError(f"{self.name}: neither collect nor observe")
-        return observe(wanted, self.observe, threads=threads, progress=progress)
+        return observe(wanted, self.observe, threads=threads, progress=progress, kept=kept)
 
-    def decide(self, runs: Runs, *, threads: int = 0) -> Runs:
+    def decide(self, runs: Runs, *, threads: int = 0, kept: Kept | None = None) -> Runs:
         """Adds runs of the cells whose published numbers are undecided.
 
         Once, with a number of runs that follows from the spread: to look after every run and stop
@@ -180,7 +185,7 @@ class Study:
         for case, seeds in more.items():
             cells = [cell for cell in self.cells() if cell.case == case]
             again = replace(self, cells=lambda cells=cells: cells, factors=None)  # type: ignore[misc]
-            runs = runs.joined(again.measure(seeds=seeds, threads=threads))
+            runs = runs.joined(again.measure(seeds=seeds, threads=threads, kept=kept))
         return runs
 
     # --- Verdicts ----------------------------------------------------------------------------

@@ -79,6 +79,8 @@ class Judgement:
     unit: str = "1"
     #: What was held against the runs, if that may be part of another statement.
     claim: Claim | None = field(default=None, repr=False)
+    #: What decides, in words: where the measured value must lie.
+    criterion: str = ""
 
 
 # --- Bands -----------------------------------------------------------------------------------
@@ -93,6 +95,13 @@ class Band:
 
     def __contains__(self, value: float) -> bool:
         return self.lo <= value <= self.hi
+
+    def __str__(self) -> str:
+        if math.isinf(self.hi):
+            return f"above {self.lo:.4g}" if math.isfinite(self.lo) else "anything"
+        return (
+            f"{self.lo:.4g} to {self.hi:.4g}" if math.isfinite(self.lo) else f"below {self.hi:.4g}"
+        )
 
 
 def above(bound: float) -> Band:
@@ -176,6 +185,16 @@ class Published:
         words = f"{_WORDS.get(self.kind, '')}{self.value:g}"
         return words if self.ci95 is None else f"{words} [{self.ci95[0]:g}, {self.ci95[1]:g}]"
 
+    @property
+    def criterion(self) -> str:
+        """As in "13.9 to 15.3"."""
+        if self.runs != 1:
+            return str(self.band)
+        # See `_judge_single`.
+        return (
+            f"{self.band}, or among our single runs" if self.kind not in _BOUNDS else str(self.band)
+        )
+
     def judge(
         self,
         measured: Estimate | None,
@@ -252,6 +271,10 @@ class Claim(Protocol):
     def exact(self) -> bool:
         """Whether nothing in it is drawn at random."""
 
+    @property
+    def criterion(self) -> str:
+        """What shows it, in words."""
+
 
 def decided(p_for: float, p_against: float) -> Verdict:
     """What the two p-values of a claim say."""
@@ -295,6 +318,11 @@ class Check:
         )
 
     @property
+    def criterion(self) -> str:
+        """As in "above 1.01"."""
+        return str(self.band)
+
+    @property
     def verdict(self) -> Verdict:
         """Of this cell alone: inside, outside, or neither."""
         return decided(self.p_for, self.p_against)
@@ -336,6 +364,19 @@ class Joint:
         return _at_least(left, [part.p_against for part in self.parts])
 
     @property
+    def criterion(self) -> str:
+        """As in "above 1.01 in all of 12"."""
+        parts = list(dict.fromkeys(part.criterion for part in self.parts))
+        number = len(self.parts)
+        if not parts:
+            return ""
+        words = " or ".join(parts) if len(parts) <= 2 else f"its own band, such as {parts[0]}"
+        if number == 1:
+            return words
+        among = "all" if self.least == number else f"{self.least} or more"
+        return f"{words} in {among} of {number}"
+
+    @property
     def verdict(self) -> Verdict:
         """Of all together; undecided if there are none."""
         return decided(self.p_for, self.p_against)
@@ -369,7 +410,8 @@ class Joint:
         unit: str = "1",
     ) -> Judgement:
         """The verdict with the numbers that decide, and what the cells say."""
-        return Judgement(self.verdict, f"{why} {self.tally}", measured, case, unit, self)
+        why = f"{why} {self.tally}"
+        return Judgement(self.verdict, why, measured, case, unit, self, self.criterion)
 
     @property
     def exact(self) -> bool:

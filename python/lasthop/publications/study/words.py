@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from lasthop import units
 from lasthop.stats import Estimate
 
@@ -24,8 +27,19 @@ def number(value: float) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """A ratio with its confidence interval."""
-    return f"{number(estimate.value)} [{number(estimate.lo)}, {number(estimate.hi)}]"
+    """A ratio with its confidence interval, or why that has no width."""
+    lo, hi = number(estimate.lo), number(estimate.hi)
+    if lo == hi:
+        return f"{number(estimate.value)} ({ends(estimate)})"
+    return f"{number(estimate.value)} [{lo}, {hi}]"
+
+
+def ends(estimate: Estimate, words: Callable[[float], str] = number) -> str:
+    """The ends of an interval; of one that has no width, or none that shows, why."""
+    if estimate.lo == estimate.hi:
+        return "one run" if estimate.n == 1 else f"all {estimate.n} runs alike"
+    lo, hi = (words(end) if math.isfinite(end) else "…" for end in (estimate.lo, estimate.hi))
+    return f"{lo} to {hi}" if lo != hi else f"± {units.significant(estimate.half, 1)}"
 
 
 def phrase(estimate: Estimate | None) -> str:

@@ -133,6 +133,11 @@ class Held:
         """Of all pairs together."""
         return self.cells.verdict
 
+    @property
+    def criterion(self) -> str:
+        """What decides it, in words."""
+        return self.cells.criterion
+
 
 def held(
     runs: Runs,

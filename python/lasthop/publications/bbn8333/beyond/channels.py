@@ -181,7 +181,16 @@ def _everywhere(
         f"The {'largest' if largest else 'smallest'} ratio is {phrase(extreme)} ({where},"
         f" {units.scientific(case['bit_error_rate'])}). {cells.tally}"
     )
-    return Answer(claim, "§8.1", cells.verdict, why, case, extreme, effect_of="none")
+    return Answer(
+        claim,
+        "§8.1",
+        cells.verdict,
+        why,
+        case,
+        extreme,
+        effect_of="none",
+        criterion=cells.criterion,
+    )
 
 
 def kept(runs: Runs, key: str, value: Any, uniform: Any, **where: Any) -> str:

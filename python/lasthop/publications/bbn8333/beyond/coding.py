@@ -257,6 +257,7 @@ def _clean(runs: Runs) -> Answer:
         clean[0],
         gained(runs, clean[0]),
         effect_of="none",
+        criterion="every run the same",
     )
 
 
@@ -275,6 +276,7 @@ def _all_signalled(runs: Runs) -> Answer:
         found.case,
         found.ratio,
         effect_of="none",
+        criterion=found.criterion,
     )
 
 
@@ -295,12 +297,13 @@ def _hidden(runs: Runs, code: str, claim: str, *, harms: bool) -> Answer:
     return Answer(
         f"{claim} where nothing is corrupted.",
         "§5",
-        Check(ratio, band).verdict,
+        (decides := Check(ratio, band)).verdict,
         f"Payload of another SACK connection over that beside plain TCP: {phrase(ratio)}; with"
         f" corruption on one hop {', '.join(others)}.",
         case,
         ratio,
         effect_of="coding" if harms else "none",
+        criterion=decides.criterion,
     )
 
 

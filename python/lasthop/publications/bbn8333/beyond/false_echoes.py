@@ -118,6 +118,7 @@ def _without(runs: Runs) -> Answer:
         case,
         most,
         effect_of="lying",
+        criterion=unfair.criterion,
     )
 
 
@@ -138,6 +139,7 @@ def _nothing(runs: Runs, defences: str) -> Answer:
         found.case,
         found.ratio,
         effect_of="defences",
+        criterion=found.criterion,
     )
 
 

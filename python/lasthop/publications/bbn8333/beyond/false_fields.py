@@ -165,11 +165,12 @@ def _without(runs: Runs) -> Answer:
     return Answer(
         "Without a bound, a receiver that makes its path up gets an unfair share.",
         "§7.1",
-        some(cells).verdict,
+        (decides := some(cells)).verdict,
         f"Its goodput over that of plain TCP, least to most over the bursts: {'; '.join(words)}.",
         worst[0],
         worst[1],
         effect_of="lying",
+        criterion=decides.criterion,
     )
 
 
@@ -186,6 +187,7 @@ def _same(runs: Runs) -> Answer:
         case,
         gained(runs, case),
         effect_of="bound",
+        criterion="every run the same",
     )
 
 
@@ -211,12 +213,13 @@ def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
         "A misbehaving receiver gains at most what keeping the bound's share of the window at every"
         f" loss is worth {words}.",
         "§7.1",
-        every([of.cells for of in found.values()]).verdict,
+        (decides := every([of.cells for of in found.values()])).verdict,
         f"Of {len(lies)} cells, goodput over that of plain TCP by bound, the highest interval of"
         f" any strategy beside any bursts: {most}.",
         nearest.case,
         nearest.ratio,
         effect_of="bound",
+        criterion=decides.criterion,
     )
 
 

@@ -90,13 +90,14 @@ def answers(runs: Runs) -> Sequence[Answer]:
         Answer(
             "Forged notices make a sender without defences aggressive.",
             "§7.1",
-            Check(sent, above(1 + MARKED)).verdict,
+            (decides := Check(sent, above(1 + MARKED))).verdict,
             "At 10,000 notices a second it sends, beside bursts and without corruption,"
             f" {phrase(sent)} times the segments of a plain sender. Its goodput is multiplied by"
             f" {', '.join(f'{phrase(ratio)} ({name})' for name, ratio in own.items())}.",
             undefended,
             sent,
             effect_of="forging",
+            criterion=decides.criterion,
         ),
         *(_alone(runs, name) for name in (ALL, "nonce", "trust", "limit")),
         _congestion(runs),
@@ -129,6 +130,7 @@ def _alone(runs: Runs, defences: str) -> Answer:
         found.case,
         found.ratio,
         effect_of="none",
+        criterion=found.criterion,
     )
 
 
@@ -153,6 +155,7 @@ def _congestion(runs: Runs) -> Answer:
         found.case,
         found.ratio,
         effect_of="defences",
+        criterion=found.criterion,
     )
 
 

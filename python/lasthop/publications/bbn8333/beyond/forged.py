@@ -123,12 +123,13 @@ def answers(runs: Runs) -> Sequence[Answer]:
             "Without defences, an attacker that sees the packets makes the sender send more than is"
             " right in congestion.",
             "§7.1",
-            Check(gained, above(1 + NEGLIGIBLE)).verdict,
+            (decides := Check(gained, above(1 + NEGLIGIBLE))).verdict,
             "If all packets are said to be corrupted, its goodput beside bursts is multiplied by"
             f" {phrase(gained)}, for {phrase(sent)} times the segments of a plain sender.",
             every,
             gained,
             effect_of="forging",
+            criterion=decides.criterion,
         ),
         _cost(runs, 0.0, "nothing is corrupted"),
         _cost(runs, attacks.BIT_ERROR_RATE, "1.7 % of packets are corrupted"),
@@ -152,6 +153,7 @@ def _cost(runs: Runs, errors: float, words: str) -> Answer:
         found.case,
         found.ratio,
         effect_of="none",
+        criterion=found.criterion,
     )
 
 
@@ -168,6 +170,7 @@ def _congestion(runs: Runs) -> Answer:
         found.case,
         found.ratio,
         effect_of="defences",
+        criterion=found.criterion,
     )
 
 

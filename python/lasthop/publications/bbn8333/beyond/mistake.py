@@ -163,12 +163,13 @@ def answers(runs: Runs) -> Sequence[Answer]:
             "A sender to which every drop is reported as corruption takes much more than its"
             " share.",
             "§7.1",
-            Check(share, above(1 + MARKED)).verdict,
+            (decides := Check(share, above(1 + MARKED))).verdict,
             f"Beside eight it gets {phrase(share)} times a fair share, and each of the others"
             f" {units.rate(others.value)}; if it errs in one case of ten, {phrase(mild)} times.",
             always,
             share,
             effect_of="mistakes",
+            criterion=decides.criterion,
         ),
         _collapse(runs),
     ]
@@ -191,7 +192,7 @@ def _collapse(runs: Runs) -> Answer:
         "If many senders err at once, the network collapses: it is busy with packets that are of"
         " no use.",
         "§7.1",
-        Check(all_of_it, below(1 - SMALL)).verdict,
+        (decides := Check(all_of_it, below(1 - SMALL))).verdict,
         "Five connections that err share their first link, 3 Mb/s, with a bystander that leaves it"
         " before the bottleneck of 1.5 Mb/s. If they take every drop for corruption instead of"
         " none,"
@@ -203,6 +204,7 @@ def _collapse(runs: Runs) -> Answer:
         always,
         all_of_it,
         effect_of="mistakes",
+        criterion=decides.criterion,
     )
 
 

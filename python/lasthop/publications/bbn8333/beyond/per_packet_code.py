@@ -232,6 +232,7 @@ def _gains(runs: Runs) -> Answer:
         found.case,
         found.ratio,
         effect_of="coding",
+        criterion=found.criterion,
     )
 
 
@@ -258,6 +259,7 @@ def _as_if_clean(runs: Runs) -> Answer:
         found.case,
         found.ratio,
         effect_of="coding",
+        criterion=found.criterion,
     )
 
 
@@ -281,6 +283,7 @@ def _cost(runs: Runs) -> Answer:
         case,
         ratio,
         effect_of="coding",
+        criterion=cells.criterion,
     )
 
 
@@ -313,6 +316,7 @@ def _follows(runs: Runs) -> Answer:
         f" Cumulative ETEN alone ({_at(gain[0])}). {cells.tally}",
         *least,
         effect_of="coding",
+        criterion=cells.criterion,
     )
 
 
@@ -344,6 +348,7 @@ def _fades_remain(runs: Runs) -> Answer:
         found.case,
         found.ratio,
         effect_of="none",
+        criterion=found.criterion,
     )
 
 

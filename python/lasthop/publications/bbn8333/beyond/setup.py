@@ -146,13 +146,22 @@ def answers(runs: Runs) -> Sequence[Answer]:
         )
         fail, fail_alone = (runs.share(case, _TIME) for case in (with_it, alone))
         claim = f"Fewer connections fail with ETEN ({words})."
-        return Answer(claim, "§8.3", _fewer(fail, fail_alone), why, with_it, fail, effect_of="eten")
+        return Answer(
+            claim,
+            "§8.3",
+            _fewer(fail, fail_alone),
+            why,
+            with_it,
+            fail,
+            effect_of="eten",
+            criterion="intervals that are apart",
+        )
 
     return [
         Answer(
             "Connections are established sooner with ETEN where errors are many (Oracle).",
             "§8.3",
-            Check(sooner, below(1 - NEGLIGIBLE)).verdict,
+            (decides := Check(sooner, below(1 - NEGLIGIBLE))).verdict,
             f"At {high} in both directions the median time to the first byte is"
             f" {times(0.5)} s {who}; the 95th percentile is {times(0.95)} s. With errors on the"
             f" way of the SYN alone: {times(0.5, errors='forward')} s and"
@@ -162,6 +171,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
             oracle,
             sooner,
             effect_of="eten",
+            criterion=decides.criterion,
         ),
         fewer(
             "oracle",

@@ -160,6 +160,7 @@ def _slow_start(runs: Runs) -> Answer:
         f"Backward multiplies it by {', '.join(map(phrase, found))} for 5 kB and 20 kB at"
         f" {units.scientific(HIGH)}.",
         effect_of="eten",
+        criterion=faster.criterion,
     )
 
 

@@ -242,6 +242,7 @@ def _nothing(runs: Runs) -> Answer:
         case,
         ratio,
         effect_of="none",
+        criterion=checks.criterion,
     )
 
 
@@ -263,6 +264,7 @@ def _resolved(runs: Runs) -> Answer:
         case,
         smallest,
         effect_of="notices",
+        criterion=checks.criterion,
     )
 
 
@@ -290,6 +292,7 @@ def _detour(runs: Runs) -> Answer:
         case,
         ratio,
         effect_of="none",
+        criterion=checks.criterion,
     )
 
 

@@ -107,6 +107,7 @@ def _as_standard(runs: Runs, path: Path) -> Answer:
         pairs[0][0],
         ratios[0],
         effect_of="none",
+        criterion=as_good.criterion,
     )
 
 
@@ -122,7 +123,7 @@ def _fair(runs: Runs, path: Path) -> Answer:
         f"Over fast last hops ({path.name}) it has at least {100 * WANTED:.0f} % of what CANIT"
         " gains in fairness.",
         "§3.4",
-        every([Check(share, above(WANTED)) for share in shares.values()]).verdict,
+        (decides := every([Check(share, above(WANTED)) for share in shares.values()])).verdict,
         f"In % of CANIT's gain, by the round trip: {summary}. Jain's index:"
         f" {words.each(runs, cases, 'fairness')}; long round trips' share in %:"
         f" {words.each(runs, cases, 'long_share', 0.01)}; goodput of all, kb/s:"
@@ -130,6 +131,7 @@ def _fair(runs: Runs, path: Path) -> Answer:
         _standard(runs, path).but(policy=AUTO, rtt=SMOOTHED),
         shares[SMOOTHED],
         effect_of="policy",
+        criterion=decides.criterion,
     )
 
 

@@ -29,6 +29,7 @@ from lasthop.publications.obanaik2003.fairness.simulation import (
     SLOW,
 )
 from lasthop.publications.obanaik2003.fairness.window import CALIBRATED, LIMITED, NO_LIMIT
+from lasthop.publications.study.kept import Kept
 from lasthop.publications.study.published import Answer, Number, Section
 from lasthop.publications.study.runs import Case, Cell, Runs, observe
 from lasthop.publications.study.study import Drawn, Study
@@ -302,7 +303,7 @@ def candidate(runs: Runs, base: Base, number: Number) -> Combination | None:
 class _Factors(Study):
     """With fresh runs of the combinations that are to meet a number."""
 
-    def decide(self, runs: Runs, *, threads: int = 0) -> Runs:
+    def decide(self, runs: Runs, *, threads: int = 0, kept: Kept | None = None) -> Runs:
         """Of each number that is not met: a combination is found by some runs, and shown by
         others, so that the number of those that were tried counts for nothing."""
         wanted: dict[Case, Cell] = {}
@@ -315,7 +316,8 @@ class _Factors(Study):
                 if combination is not None:
                     cell = base.cell(combination, SCREENED + SEEDS)
                     wanted[cell.case] = cell
-        again = observe([(cell, cell.seeds) for cell in wanted.values()], look, threads=threads)
+        jobs = [(cell, cell.seeds) for cell in wanted.values()]
+        again = observe(jobs, look, threads=threads, kept=kept)
         fresh = {
             case.but(runs=FRESH): {metric: values[SCREENED:] for metric, values in of.items()}
             for case, of in zip(wanted, again, strict=True)
@@ -371,6 +373,7 @@ def explained(runs: Runs, base: Base, number: Number) -> Answer:
         unit,
         published=number.value,
         effect_of="none",
+        criterion=number.of.criterion,
     )
 
 

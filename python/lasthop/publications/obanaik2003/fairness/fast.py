@@ -114,6 +114,7 @@ def _fairer(runs: Runs, path: Path) -> Answer:
         plain,
         runs.mean(plain, "fairness"),
         effect_of="policy",
+        criterion=fairer.criterion,
     )
 
 

@@ -165,6 +165,7 @@ def _silent(runs: Runs) -> Answer:
         runs.case(attacker=NOTHING, error_interval_bytes=ERRORS),
         values[2],
         effect_of="none",
+        criterion=claim.criterion,
     )
 
 
@@ -190,6 +191,7 @@ def _before(runs: Runs) -> Answer:
         cases[0],
         _over(runs, BEHIND, TRUE, "neighbour_bps", NO_ERRORS),
         effect_of="station",
+        criterion=claim.criterion,
     )
 
 
@@ -225,6 +227,7 @@ def _right(runs: Runs) -> Answer:
         runs.case(attacker=RIGHT, error_interval_bytes=ERRORS),
         value,
         effect_of="none",
+        criterion=claim.criterion,
     )
 
 

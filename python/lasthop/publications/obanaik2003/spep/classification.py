@@ -185,6 +185,7 @@ def _no_corruption_as_congestion(runs: Runs) -> Answer:
         f" reordering {between:,} were not late themselves, but in a run that had been pushed out"
         f" although runs on both sides of it were left ({joined:,} of these with joined runs).",
         effect_of="station",
+        criterion="none at all",
     )
 
 
@@ -202,6 +203,7 @@ def _no_congestion_as_corruption(runs: Runs) -> Answer:
         f"Of {others:,} packets that were late, or lost elsewhere, {mistaken:,} were. Where the hop"
         f" behind the base station reorders, {excused:,} that were only late.",
         effect_of="station",
+        criterion="none at all",
     )
 
 

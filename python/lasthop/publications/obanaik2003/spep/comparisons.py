@@ -114,6 +114,7 @@ def _holes(runs: Runs, scheme: str, to: str, claim: str) -> Answer:
         first,
         runs.ratio(first, first.but(scheme=to), "payload_bps"),
         effect_of="spep",
+        criterion=claimed.criterion,
     )
 
 
@@ -131,6 +132,7 @@ def _same(runs: Runs) -> Answer:
         " has, over NewReno under ESP, in the payload:"
         f" {_listed(runs, runs.cases(hop=LOSSES, scheme='snoop-clear'), NEWRENO)}.",
         effect_of="none",
+        criterion="every run the same",
     )
 
 

@@ -130,6 +130,7 @@ def _bytes(runs: Runs) -> Answer:
         _lacks(runs, worst, AS_LARGE),
         "%",
         effect_of="none",
+        criterion=claim.criterion,
     )
 
 

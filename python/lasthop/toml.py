@@ -24,7 +24,7 @@ def _sections(header: str, path: str, table: Mapping[str, Any]) -> Iterator[str]
     lines: dict[str, str] = {}
     inner: list[tuple[str, str, Mapping[str, Any]]] = []
     for name, value in table.items():
-        key, written = _key(name), _inline(value)
+        key, written = _key(name), inline(value)
         place = f"{path}.{key}" if path else key
         wide = not path or len(key) + len(written) > WIDEST
         if wide and isinstance(value, dict):
@@ -42,16 +42,17 @@ def _sections(header: str, path: str, table: Mapping[str, Any]) -> Iterator[str]
         yield from _sections(*section)
 
 
-def _inline(value: object) -> str:
+def inline(value: object) -> str:
+    """A value inside of a line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, dict):
-        pairs = ", ".join(f"{_key(key)} = {_inline(inner)}" for key, inner in value.items())
+        pairs = ", ".join(f"{_key(key)} = {inline(inner)}" for key, inner in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_inline, value))}]"
+        return f"[{', '.join(map(inline, value))}]"
     # 2e-06 is 2e-6.
     return re.sub(r"e([+-])0*", r"e\1", repr(value))
 

@@ -40,7 +40,7 @@ def _candidates(said: dict[str, Any], flow: int) -> Iterator[tuple[str, str, dic
     if any(link.get("outages") for link in links):
         yield "outages", "no link goes down", documents.without(said, "outages")
     if any("attached" in node for node in said["nodes"].values()):
-        yield "handoffs", "hosts stay where they are first", documents.at_rest(said)
+        yield "handoffs", "hosts are attached anew at once", documents.without_gaps(said)
     if len(said["flows"]) > 1 and not any(said.get(key) for key in ("attacks", "tunnels")):
         yield "other flows", "the flow is alone", documents.alone(said, flow)
     yield (

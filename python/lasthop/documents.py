@@ -104,15 +104,17 @@ def with_queue(said: dict[str, Any], place: Bottleneck, queue: object) -> dict[s
     return said | {"links": links}
 
 
-def at_rest(said: dict[str, Any]) -> dict[str, Any]:
-    """The document with hosts that stay where they are attached first."""
+def without_gaps(said: dict[str, Any]) -> dict[str, Any]:
+    """The document with hosts that stay where they are attached until they are attached anew."""
 
     def change(node: dict[str, Any]) -> dict[str, Any]:
         if "attached" not in node:
             return node
-        return node | {
-            "attached": {"at": [{"start": "0 s", "to": node["attached"]["at"][0]["to"]}]}
-        }
+        places = [
+            {key: of for key, of in place.items() if key != "end"}
+            for place in node["attached"]["at"]
+        ]
+        return node | {"attached": node["attached"] | {"at": places}}
 
     return said | {"nodes": {name: change(node) for name, node in said["nodes"].items()}}
 

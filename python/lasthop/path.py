@@ -61,6 +61,8 @@ class Path:
             words.append(f"bit errors {units.power_of_ten(self.bit_errors)}")
         if self.outage:
             words.append(f"away for {self.outage} after {self.between_outages}")
+        if self.queue:
+            words.append(f"a queue of {self.queue}")
         if self.size:
             words.append(f"a transfer of {self.size}")
         return ", ".join(words)

@@ -18,6 +18,11 @@ from lasthop.stats import Estimate
 _MOST_WAYS = 2
 #: The most remedies of a table.
 _MOST_SHOWN = 8
+_AIMS = {
+    "goodput_bps": "raise the goodput",
+    "completed_s": "shorten the transfer",
+    "rtt_s": "shorten the round trip",
+}
 _HEADS = {"goodput_bps": "goodput", "completed_s": "time", "rtt_s": "goodput"}
 
 
@@ -28,7 +33,10 @@ def show(advice: Advice) -> None:
     out(_today(advice))
     if advice.is_bloated and advice.goal is not Goal.LATENCY:
         out(_bloat(advice))
-    out(_limits(advice))
+    if advice.limits:
+        out(_limits(advice))
+    else:
+        out("\nNo cause that is known takes 5 % or more.")
     if advice.helping:
         out(_best(advice))
         out("\n[bold]What would help[/]")
@@ -37,7 +45,7 @@ def show(advice: Advice) -> None:
         if rest := advice.helping[_MOST_SHOWN:]:
             out(f"\n[dim]Helps less: {_named(rest, gains=True)}.[/]")
     else:
-        out("\n[bold]Nothing here would help.[/]")
+        out(f"\n[bold]Nothing here would {_AIMS[advice.metric]}.[/]")
     if advice.hidden:
         out("\nIPsec hides this flow's TCP headers: what reads them on the path was not tried.")
     if advice.oracle is not None:
@@ -86,7 +94,7 @@ def _bloat(advice: Advice) -> str:
     times = units.significant(advice.rtt.value / advice.rtt_min.value, 2)
     words = (
         f"\n[bold]The delay is a problem (bufferbloat):[/] the queue holds more than the path. The"
-        f" round trip under load is {times} {units.TIMES} that of the empty path"
+        f" round trip under load is {times} {units.TIMES} that of the empty path."
     )
     # The shortest round trip of each party that would have to change, those that ask least first.
     parties: dict[str, Remedy] = {}
@@ -94,11 +102,13 @@ def _bloat(advice: Advice) -> str:
         if not remedy.research:
             parties.setdefault(remedy.who, remedy)
     ways = [
-        f"{who}: {_time(remedy.rtt)} by {escape(remedy.short)}"
+        f"\n    {_time(remedy.rtt)} by {escape(remedy.short)} ({who})"
         for who, remedy in parties.items()
         if remedy.rtt is not None
     ]
-    return "; ".join([words, *ways[:_MOST_WAYS]]) + ". --goal latency has all." if ways else words
+    if ways:
+        words += " It would be" + ",".join(ways[:_MOST_WAYS]) + "\nand --goal latency says more."
+    return words
 
 
 def _limits(advice: Advice) -> Table:

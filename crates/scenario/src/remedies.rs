@@ -139,13 +139,13 @@ impl Remedy {
         Remedy { needs: self.needs | needs, ..self.with(place, key, value) }
     }
 
-    /// The same by a setting that operating systems have.
-    fn as_setting(self) -> Remedy {
+    /// The same as a setting that operating systems have.
+    fn in_systems(self) -> Remedy {
         Remedy { means: Means::Setting, ..self }
     }
 
-    /// The same, of the lab alone.
-    fn as_research(self) -> Remedy {
+    /// The same, which the lab alone has.
+    fn in_lab_alone(self) -> Remedy {
         Remedy { research: true, ..self }
     }
 }
@@ -204,7 +204,7 @@ pub fn queue_remedies(rate: Rate, round_trip: Duration) -> Vec<Remedy> {
     let packets = u64::try_from((bits + packet / 2) / packet).unwrap_or(u64::MAX);
     let remedy = |queue: toml::Value, needs| {
         let remedy = Remedy::new(NO_SETTINGS, needs).with(Place::Link, "queue", queue);
-        remedy.as_setting()
+        remedy.in_systems()
     };
     let limit = |packets: u64| format!("{packets} packets").into();
     // RFC 8289 §4.3 and §4.4: the interval is about the longest round trip, the target 5 to 10 % of
@@ -255,13 +255,13 @@ pub fn remedies() -> Vec<Remedy> {
     let congestion = |&(name, congestion): &(&'static str, Congestion)| {
         let remedy = Remedy::new([("congestion", name)], Needs::SENDER);
         match congestion {
-            Congestion::Westwood2001 => remedy.as_research(),
-            _ => remedy.as_setting(),
+            Congestion::Westwood2001 => remedy.in_lab_alone(),
+            _ => remedy.in_systems(),
         }
     };
     // `lasthopd cc` loads them into a kernel.
     let increase = |&(name, _): &(&'static str, Increase)| {
-        Remedy::new([("congestion", "aimd"), ("increase", name)], Needs::SENDER).as_setting()
+        Remedy::new([("congestion", "aimd"), ("increase", name)], Needs::SENDER).in_systems()
     };
     Recovery::ALL
         .iter()
@@ -296,10 +296,10 @@ fn settings() -> Vec<Remedy> {
     let coding = [0.1, 0.3].map(|strength| {
         let table = [("strength", toml::Value::from(strength)), ("signal", "none".into())];
         let table = toml::Table::from_iter(table.map(|(key, value)| (key.to_owned(), value)));
-        let remedy = Remedy::new(NO_SETTINGS, sender | receiver).as_research();
+        let remedy = Remedy::new(NO_SETTINGS, sender | receiver).in_lab_alone();
         remedy.with(Place::Flow, "coding", table)
     });
-    systems.map(Remedy::as_setting).into_iter().chain(of_tcp).chain(coding).collect()
+    systems.map(Remedy::in_systems).into_iter().chain(of_tcp).chain(coding).collect()
 }
 
 /// The mechanisms that help alone.
@@ -316,25 +316,25 @@ fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
     let notified = Remedy { modes: vec![Mode::Notify], ..eten("backward", needs) };
     match name {
         "eten" => vec![notified, oracle],
-        "forward-eten" => vec![eten("forward", needs).as_research()],
+        "forward-eten" => vec![eten("forward", needs).in_lab_alone()],
         "cumulative-eten" => {
             // Not the published strategy, which is close to random where losses are rare.
             let eten = [("report", "cumulative"), ("strategy", "loss-ratio")];
             let eten = eten.map(|(key, value)| (key.to_owned(), value.into()));
-            vec![Remedy::new([("eten", toml::Table::from_iter(eten))], needs).as_research()]
+            vec![Remedy::new([("eten", toml::Table::from_iter(eten))], needs).in_lab_alone()]
         }
         // It distinguishes ACKs of the old path from those of the new one by timestamps.
         "rlci" => {
             let timestamps = ("timestamps", toml::Value::Boolean(true));
-            vec![Remedy::new([timestamps, listed(name)], needs).as_research()]
+            vec![Remedy::new([timestamps, listed(name)], needs).in_lab_alone()]
         }
         // The receiver must be warned about a round trip ahead, and waits for the rest of the time.
         "freeze" => {
-            let plain = Remedy::new([listed(name)], needs).as_research();
+            let plain = Remedy::new([listed(name)], needs).in_lab_alone();
             let warned = |before| plain.clone().with_host("warning", before, Needs::WARNING);
             vec![plain.clone(), warned("200 ms"), warned("1 s")]
         }
-        _ => vec![Remedy::new([listed(name)], needs).as_research()],
+        _ => vec![Remedy::new([listed(name)], needs).in_lab_alone()],
     }
 }
 

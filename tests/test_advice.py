@@ -395,6 +395,23 @@ def test_the_same_question_has_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "seconds"),
+    [
+        (Path("2 Mbit/s", "10 ms"), "30 s"),
+        (Path("2 Mbit/s", "300 ms"), "60 s"),
+        (Path("56 kbit/s", "10 ms"), "300 s"),
+        (Path("100 Mbit/s", "1 ms"), "12 s"),
+        (Path("1 Gbit/s", "1 ms"), "1 s"),
+        (Path("100 Gbit/s", "1 us"), "1 s"),
+        (Path("2 Mbit/s", "1 ms", outage="1 s", between_outages="9 s"), "100 s"),
+    ],
+)
+def test_a_run_is_a_hundred_round_trips_and_enough_packets(path: Path, seconds: str) -> None:
+    """But not millions of them."""
+    assert f'duration = "{seconds}"' in path.scenario().source
+
+
+@pytest.mark.parametrize(
     ("path", "words"),
     [
         (Path("fast", "1 ms"), "rate"),

@@ -10,6 +10,8 @@ from lasthop.scenario import Scenario
 
 #: How long a transfer may take, in seconds: its run ends with it.
 LONGEST_S = 3600.0
+#: From so many packets on, 30 s are not needed.
+MOST_PACKETS = 100_000
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,12 @@ class Path:
         rate_bps, delay_s = units.parse(self.rate), units.parse(self.delay)
         in_flight = rate_bps * 2 * delay_s / 8 / 1500
         queue = self.queue or f"{max(20, round(in_flight))} packets"
-        # A hundred round trips, and thousands of packets if that does not take for ever.
-        packets_s = 2000 * 1500 * 8 / rate_bps
-        duration_s = max(30.0, 100 * 2 * delay_s, min(packets_s, 300.0))
+        # A hundred round trips, and thousands of packets if that does not take for ever; of a fast
+        # link not more packets than it takes.
+        packet_s = 1500 * 8 / rate_bps
+        duration_s = max(
+            min(30.0, MOST_PACKETS * packet_s), 100 * 2 * delay_s, min(2000 * packet_s, 300.0), 1.0
+        )
         if self.outage:
             cycle_s = units.parse(self.outage) + units.parse(self.between_outages)
             duration_s = max(duration_s, 10 * cycle_s)

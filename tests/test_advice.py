@@ -513,6 +513,18 @@ def test_a_page_has_a_time_and_no_size() -> None:
         advise("examples/shared", flow="download", goal="page", seeds=2, settings=short)
 
 
+def test_a_remedy_with_which_a_transfer_does_not_end_makes_it_worse() -> None:
+    """It does not decide how the others are judged. Repair packets do not pass this link."""
+    path = Path("2 Mbit/s", "20 ms", size="20 kB").scenario()
+    said = advise(path.set({"duration": "20 s", "links.0.mtu": "1500 B"}), seeds=4)
+    assert said.metric == "completed_s"
+    coding = [remedy for remedy in said.remedies if "coding" in remedy.setting]
+    assert len(coding) == 2
+    for remedy in coding:
+        assert remedy.verdict == "harms"
+        assert remedy.value.value == pytest.approx(20)
+
+
 def test_latency_is_not_bought_with_goodput() -> None:
     """What costs more than 10 % of it does not help, and is said apart."""
     said = advise(Path("2 Mbit/s", "75 ms", queue="2 MB"), goal="latency", seeds=4)

@@ -158,7 +158,7 @@ def advise(
         progress=progress,
     )
     of_causes, of_tried = others[: len(limiting)], others[len(limiting) :]
-    metric = _metric(goal, [today, *others])
+    metric = _metric(goal, today)
     found = [
         _remedy(variant, before, with_it, metric, goal)
         for variant, before, with_it in zip(tried, of_tried[::2], of_tried[1::2], strict=True)
@@ -196,16 +196,17 @@ class _Metric:
     less_is_better: bool
 
 
-def _metric(goal: Goal, runs: Sequence[Runs]) -> _Metric:
+def _metric(goal: Goal, today: Runs) -> _Metric:
     if goal is Goal.LATENCY:
         return _Metric("rtt_s", _some_round_trips, less_is_better=True)
-    # A transfer that does not end in time has only its goodput.
-    if all(_known(of.completed_s) for of in runs):
-        return _Metric("completed_s", lambda of: _known(of.completed_s) or [], less_is_better=True)
+    # A transfer that does not end in time has only its goodput; if it does, but not with some
+    # remedy, that one takes as long as the run at the least.
+    if _known(today.completed_s) is not None:
+        return _Metric("completed_s", lambda of: of.duration_s, less_is_better=True)
     if goal is Goal.PAGE:
         raise UserError(
-            "the page does not arrive before the run ends, today or with some remedy:"
-            " expected a longer duration, or another goal"
+            "the page does not arrive before the run ends: expected a longer duration, or another"
+            " goal"
         )
     return _Metric("goodput_bps", lambda of: of.goodput_bps, less_is_better=False)
 

@@ -30,6 +30,8 @@ class Runs:
     goodput_bps: list[float]
     #: None of a transfer that never ends, or did not end in time.
     completed_s: list[float | None]
+    #: To the completion or, without, to the end of the run.
+    duration_s: list[float]
     #: The smallest round trip of a run; None if nothing was acknowledged.
     rtt_min_s: list[float | None]
     #: How long half of the packets waited at most, in the queue with the longest waits.
@@ -80,10 +82,10 @@ def changes(seed: int) -> tuple[float, float]:
 
 
 def _one(document: dict[str, Any], name: str, flow: str, seed: int) -> tuple[Any, ...]:
-    """Goodput, completion, smallest round trip and wait of a flow in the run with this seed."""
+    """What came of a flow in the run with this seed, in the order of `Runs`."""
     rate, delay = changes(seed)
     text = toml.write({**documents.scaled(document, rate=rate, delay=delay), "latency": True})
     rows = engine.sweep(text, name, seeds=1, first_seed=seed, threads=1)
     row = rows["flow"].index(flow)
-    columns = ("goodput_bps", "completed_s", "rtt_min_s", "queue_delay_median_s")
+    columns = ("goodput_bps", "completed_s", "duration_s", "rtt_min_s", "queue_delay_median_s")
     return tuple(rows[column][row] for column in columns)

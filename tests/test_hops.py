@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lasthop import _lasthop as engine
-from lasthop import hops
+from lasthop import documents, hops
 
 
 def link(a: str, b: str, rate: object = "10 Mbit/s", **keys: object) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_a_document_is_later_with_all_its_times() -> None:
         link("b", "c", changes={"every": "30 s", "at": [{"start": "20 s", "rate": "1 Mbit/s"}]}),
     )
     document["flows"] += [{"from": "a", "to": "c", "start": "7 s"}]
-    moved = hops.later(document, 0, 10)
+    moved = documents.later(document, 0, 10)
     assert moved["duration"] == "70000000 us"
     assert [flow["start"] for flow in moved["flows"]] == ["10000000 us", "17000000 us"]
     assert moved["links"][0]["outages"]["at"] == [
@@ -92,5 +92,5 @@ def test_a_document_is_later_with_all_its_times() -> None:
     ]
     assert moved["links"][1] == document["links"][1]
     # The second starts 3 s too early.
-    assert hops.later(document, 1, 10)["flows"][0]["start"] == "3000000 us"
-    assert hops.later(document, 1, 7) is document
+    assert documents.later(document, 1, 10)["flows"][0]["start"] == "3000000 us"
+    assert documents.later(document, 1, 7) is document

@@ -33,6 +33,7 @@ __all__ = [
     "open_journal",
     "part",
     "profiles",
+    "queue_remedies",
     "record",
     "recoveries",
     "remedies",
@@ -382,14 +383,18 @@ def remedies() -> list[dict[str, Any]]:
     `name` (str, or None if its settings say what it is), `settings` (list of dicts, one for each
     place: `place`, and `toml`, lines for the table there; see below), `needs` (list[str]: "sender",
     "receiver", "middlebox", "host agent": who must change; "hop transport", "clear headers", "both
-    directions", "split connection", "warning", "ipsec": what else it takes), `buildable` (bool;
-    what cannot be built says how much there is to be won), `lead_s` (float; how long it is to be
-    there before a flow starts).
+    directions", "split connection", "warning", "ipsec": what else it takes), `means` (str: how the
+    parties change, by a "setting" that operating systems have, or by other "code"), `modes`
+    (list[str]: those of `lasthopd` that do what nodes or an agent have to do), `research` (bool; no
+    operating system has it, and no mode of `lasthopd`), `buildable` (bool; what cannot be built
+    says what knowing every error at once would gain), `lead_s` (float; how long it is to be there
+    before a flow starts).
 
-    A place is "tcp", the flow's `tcp` table; "flow", the flow's own; or the table of nodes at the
-    bad hop: "before hop", the node before it; "host", the end of the flow at its end;
-    "attachments", every node to which that host is attached; "peer", the other end of the flow.
-    `boxes` of a node are added to those that it has.
+    A place is "tcp", the flow's `tcp` table; "flow", the flow's own; "link", that of the slowest
+    link, in the flow's direction; or the table of nodes at the bad hop: "before hop", the node
+    before it; "host", the end of the flow at its end; "attachments", every node to which that host
+    is attached; "peer", the other end of the flow. `boxes` of a node are added to those that it
+    has.
     """
 
 def box_remedies(
@@ -400,6 +405,13 @@ def box_remedies(
     `neighbour` is the node behind the hop; its rate, delay and MTUs are as TOML has them. What is
     no quantity is not known; the least of the MTUs counts. `flow` is the name of the flow, if there
     are others. The dicts are those of `remedies`.
+    """
+
+def queue_remedies(*, rate: str, round_trip: str) -> list[dict[str, Any]]:
+    """What the queue of a flow's slowest link may be instead.
+
+    `rate` is that of the link, `round_trip` that of the path with empty queues, as TOML has them;
+    there is nothing if either is no quantity. The dicts are those of `remedies`.
     """
 
 def applications() -> list[str]:

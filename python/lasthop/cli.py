@@ -35,6 +35,7 @@ from lasthop import (
     units,
 )
 from lasthop.errors import INTERRUPTED, RUN_FAILED, USER_ERROR, UserError, printable, unknown
+from lasthop.remedy import Goal
 from lasthop.scenario import Scenario, setting
 
 app = typer.Typer(
@@ -459,13 +460,20 @@ def advise(
         str | None, typer.Option(help="The size of the transfer, such as '1 MB'; default: no end.")
     ] = None,
     flow: Annotated[str | None, typer.Option(help="The name of the scenario's flow.")] = None,
+    goal: Annotated[
+        Goal,
+        typer.Option(
+            help="What is to be better: goodput (or the time of a transfer), latency (the round"
+            " trip under load), or page (the time of a web page)."
+        ),
+    ] = Goal.GOODPUT,
     seeds: Annotated[int, typer.Option(min=2, help="Runs of each remedy.")] = 20,
     threads: _Threads = 0,
     settings: _Set = None,
     as_json: _Json = False,
 ) -> None:
-    """Rank the remedies for a path by their gain, with what each needs to change."""
-    from lasthop import advice
+    """Say what limits a path, what would help by how much, and who would have to change what."""
+    from lasthop import advice, show_advice
 
     given = advice.Path(
         rate or "",
@@ -483,16 +491,23 @@ def advise(
         raise UserError("a scenario file has its path in it: give the file, or --rate and --delay")
     if file is None and (rate is None or delay is None):
         raise UserError("advice takes a path: a scenario file, or --rate and --delay")
+    if size is not None and goal is Goal.PAGE:
+        raise UserError("--goal page says what is transferred: leave --size out")
     scenario = given.scenario() if file is None else Scenario.load(file)
     put = dict(setting(text) for text in settings or ())
     with terminal.progress("simulating remedies") as progress:
         said = advice.advise(
-            scenario.set(put), flow=flow, seeds=seeds, threads=threads, progress=progress
+            scenario.set(put),
+            flow=flow,
+            goal=goal,
+            seeds=seeds,
+            threads=threads,
+            progress=progress,
         )
     if as_json:
         print(json.dumps(said.as_dict(), indent=2))
     else:
-        advice.show(said)
+        show_advice.show(said)
 
 
 @app.command("list")

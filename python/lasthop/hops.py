@@ -1,14 +1,16 @@
-"""The hops of a flow's way, as the document of a scenario has them; and the document with a gateway
-more, or later."""
+"""The hops of a flow's way, as the document of a scenario has them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from lasthop import units
 
+#: The tables of a link for its directions: from its first node to its second, and back.
+DIRECTIONS = ("forward", "backward")
 #: A link's keys in one direction, by the nodes from which and to which it leads.
 Links = dict[tuple[str, str], dict[str, Any]]
 
@@ -38,12 +40,45 @@ def way(said: dict[str, Any], flow: int) -> list[str] | None:
     return found[0] if len(found) == 1 else None
 
 
-def slowest(said: dict[str, Any], flow: int) -> float | None:
-    """The lowest rate on a flow's way, if there is but one way and every rate is a number."""
+@dataclass(frozen=True)
+class Bottleneck:
+    """The slowest link of a flow's way, the first of several."""
+
+    #: Its place in the list of links.
+    index: int
+    #: "forward" or "backward": the direction of the flow's data.
+    direction: str
+    between: tuple[str, str]
+    rate_bps: float
+
+
+def bottleneck(said: dict[str, Any], flow: int) -> Bottleneck | None:
+    """The slowest link of a flow, if there is but one way and every rate is a number."""
     nodes, known = way(said, flow), links(said)
-    rates = [_number(known[hop].get("rate")) for hop in pairwise(nodes or [])]
-    numbers = [rate for rate in rates if rate is not None]
-    return min(numbers) if numbers and len(numbers) == len(rates) else None
+    found = []
+    for hop in pairwise(nodes or []):
+        rate = number(known[hop].get("rate"))
+        if rate is None:
+            return None
+        # The last of several links between two nodes, as in `links`.
+        (*_, place) = (
+            (index, direction)
+            for index, link in enumerate(said["links"])
+            for direction, ends in zip(DIRECTIONS, _directions(link), strict=True)
+            if ends == hop
+        )
+        found.append(Bottleneck(*place, hop, rate))
+    return min(found, key=lambda of: of.rate_bps, default=None)
+
+
+def round_trip_s(said: dict[str, Any], flow: int) -> float | None:
+    """The propagation delays of a flow's way and back, if there is but one way and every delay is a
+    number."""
+    nodes, known = way(said, flow), links(said)
+    ways = [hop for (a, b) in pairwise(nodes or []) for hop in ((a, b), (b, a))]
+    delays = [number(known[hop].get("delay")) for hop in ways]
+    numbers = [delay for delay in delays if delay is not None]
+    return sum(numbers) if numbers and len(numbers) == len(delays) else None
 
 
 def attachments(said: dict[str, Any], node: str) -> list[str]:
@@ -61,13 +96,13 @@ def is_bad(said: dict[str, Any], flow: int, hop: tuple[str, str]) -> bool:
     way."""
     known = links(said)
     there, back = known[hop], known[hop[::-1]]
-    if any(_is_lossy(link.get("errors")) or link.get("outages") for link in (there, back)):
+    if any(is_lossy(link.get("errors")) or link.get("outages") for link in (there, back)):
         return True
     nodes = way(said, flow)
     if nodes is None:
         return False
     own = hop if hop in list(pairwise(nodes)) else hop[::-1]
-    rates = {at: _number(known[at].get("rate")) for at in pairwise(nodes)}
+    rates = {at: number(known[at].get("rate")) for at in pairwise(nodes)}
     rate = rates.pop(own)
     # A rate that varies is that of a radio.
     return rate is None or all(other is None or rate < other for other in rates.values())
@@ -85,81 +120,28 @@ def quantities(said: dict[str, Any], hops: Sequence[tuple[str, str]]) -> dict[st
     }
 
 
-def behind_gateway(said: dict[str, Any], flow: int) -> dict[str, Any]:
-    """The document with the flow's sender moved away from the link, to which its node is a gateway.
-
-    The link keeps its name, and so its errors. What leads to the gateway is fast and has no delay.
-    """
-    gateway = said["flows"][flow]["from"]
-    sender = next(name for name in _names(f"{gateway}-host") if name not in said["nodes"])
-    wire = {"between": [sender, gateway], "rate": "10 Gbit/s", "delay": "0 s"}
-    flows = [*said["flows"]]
-    flows[flow] = {**flows[flow], "from": sender}
-    nodes = {**said["nodes"], sender: {}}
-    return {**said, "nodes": nodes, "links": [*said["links"], wire], "flows": flows}
-
-
-def later(said: dict[str, Any], flow: int, lead_s: float) -> dict[str, Any]:
-    """The document with so much time before the flow, by which everything is later.
-
-    What is so from the beginning stays so, and what repeats itself is not moved.
-    """
-    flows = said["flows"]
-    by_s = lead_s - units.parse(str(flows[flow].get("start", "0 s")))
-    if by_s <= 0:
-        return said
-    flows = [{**of, "start": _plus(of.get("start", "0 s"), by_s)} for of in flows]
-    moved = {key: _later(value, by_s) for key, value in said.items()}
-    return {**moved, "duration": _plus(said["duration"], by_s), "flows": flows}
-
-
-def _later(value: Any, by_s: float) -> Any:
-    """A part of a document with its schedules later: tables with a list `at`."""
-    if isinstance(value, list):
-        return [_later(entry, by_s) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    moved = {key: _later(entry, by_s) for key, entry in value.items()}
-    if isinstance(value.get("at"), list) and "every" not in value:
-        moved["at"] = [_entry_later(entry, by_s) for entry in value["at"]]
-    return moved
-
-
-def _entry_later(entry: dict[str, Any], by_s: float) -> dict[str, Any]:
-    times = {key: entry[key] for key in ("start", "end") if key in entry}
-    return {**entry, **{key: _plus(of, by_s) for key, of in times.items() if units.parse(of)}}
-
-
-def _plus(time: str, by_s: float) -> str:
-    return f"{round(1e6 * (units.parse(time) + by_s))} us"
-
-
 def _directions(link: dict[str, Any]) -> list[tuple[str, str]]:
     a, b = link["between"]
     return [(a, b), (b, a)]
 
 
-def _is_lossy(errors: Any) -> bool:
+def is_lossy(errors: Any) -> bool:
     """Whether a model of errors has more than probabilities of zero."""
     if isinstance(errors, dict):
-        return any(_is_lossy(of) for of in errors.values())
+        return any(is_lossy(of) for of in errors.values())
     return bool(errors)
 
 
 def _largest(written: list[Any]) -> str:
-    numbers = [_number(of) for of in written]
+    numbers = [number(of) for of in written]
     if None in numbers:
         return ""
-    return str(max(written, key=lambda of: _number(of) or 0.0))
+    return str(max(written, key=lambda of: number(of) or 0.0))
 
 
-def _number(written: Any) -> float | None:
+def number(written: Any) -> float | None:
+    """A rate or a time, in bits per second or seconds; None if it is no number."""
     try:
         return units.parse(str(written))
     except ValueError:
         return None
-
-
-def _names(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}-{number}" for number in count(2))

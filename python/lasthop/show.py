@@ -101,9 +101,9 @@ _SPECIAL = {
     "finished": _finished,
     "median": _time_of("time_median_s"),
     "95 %": _time_of("time_p95_s"),
-    "RTT 95 %": _time_of("rtt_p95_s"),
-    "delay 95 %": _time_of("delay_p95_s"),
-    "datagrams lost": _lost_datagrams,
+    "RTT\n95 %": _time_of("rtt_p95_s"),
+    "delay\n95 %": _time_of("delay_p95_s"),
+    "datagrams\nlost": _lost_datagrams,
 }
 
 

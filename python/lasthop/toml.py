@@ -43,7 +43,7 @@ def _sections(header: str, path: str, table: Mapping[str, Any]) -> Iterator[str]
 
 
 def inline(value: object) -> str:
-    """A value as it stands inside a line."""
+    """A value inside of a line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

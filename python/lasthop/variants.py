@@ -1,7 +1,7 @@
 """A scenario with each remedy that suits it.
 
-A remedy of the engine has settings in one place or in several: in the flow's TCP, and in nodes at a
-bad hop. Here places get the names of nodes.
+A remedy of the engine has settings in one place or in several: in the flow's TCP, in nodes at a bad
+hop, and in the queue of the slowest link. Here places get the names of nodes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import Any
 
 from lasthop import _lasthop as engine
-from lasthop import hops, toml
+from lasthop import documents, hops, toml
 from lasthop.scenario import Scenario
 
-TCP, FLOW = "tcp", "flow"
+TCP, FLOW, LINK = "tcp", "flow", "link"
 BEFORE, HOST, ATTACHMENTS, PEER = "before hop", "host", "attachments", "peer"
 #: What a remedy needs that reads TCP headers.
 CLEAR_HEADERS = "clear headers"
@@ -26,10 +26,11 @@ CLEAR_HEADERS = "clear headers"
 class Change:
     """The settings of a remedy in one place."""
 
-    #: Lines for the flow's `tcp` table, for its own, or for the table of each node.
+    #: Lines for the flow's `tcp` table, for its own, for the table of each node, or for a link's.
     setting: str
-    #: "tcp"; "flow"; "before hop"; "host", the end of the flow that is behind the hop;
-    #: "attachments", all nodes to which that host is attached; or "peer", the flow's other end.
+    #: "tcp"; "flow"; "link", the slowest one, from the first of the nodes to the second; "before
+    #: hop"; "host", the end of the flow that is behind the hop; "attachments", all nodes to which
+    #: that host is attached; or "peer", the flow's other end.
     place: str
     #: The nodes; "" stands for one that is assumed at the beginning of the flow's only link.
     nodes: tuple[str, ...] = ()
@@ -51,9 +52,9 @@ def variants(scenario: Scenario, flow: int) -> list[Variant]:
 
     Those that read TCP headers do not suit a flow that IPsec hides.
     """
-    path = _Path(scenario, flow)
+    path = Target(scenario, flow)
     tried: list[tuple[_Site, dict[str, Any]]] = []
-    in_tcp = engine.remedies()
+    in_tcp = [*engine.remedies(), *_in_queue(path)]
     names = scenario.outline().flows
     only = names[flow] if len(names) > 1 else None
     for site in [_Site(), *_inner_hops(path), *_last_hops(path)]:
@@ -85,30 +86,36 @@ def is_hidden(scenario: Scenario, flow: int) -> bool:
     return all(any(map(protects, node.get("boxes", []))) for node in nodes)
 
 
-class _Path:
-    """A scenario, and the flow that is to be improved."""
+def point(scenario: Scenario) -> dict[str, Any]:
+    """What a scenario of one point says, with the only value of each key that it sweeps."""
+    said = document(scenario)
+    swept = {key: of for key, of in said.get("sweep", {}).items() if key != "seeds"}
+    if not swept:
+        return said
+    sweep = {key: of for key, of in said["sweep"].items() if key == "seeds"}
+    only = {key: values[0] for key, values in swept.items()}
+    return document(scenario.set(sweep=sweep).set(only))
+
+
+class Target:
+    """A scenario of one point, and the flow that is to be improved."""
 
     def __init__(self, scenario: Scenario, flow: int) -> None:
         self.scenario = scenario
         self.flow = flow
-        self.said = document(scenario)
-        swept = {key: of for key, of in self.said.get("sweep", {}).items() if key != "seeds"}
-        if swept:  # Of one value each, which they would have in every copy of the document.
-            sweep = {key: of for key, of in self.said["sweep"].items() if key == "seeds"}
-            only = {key: values[0] for key, values in swept.items()}
-            self.said = document(scenario.set(sweep=sweep).set(only))
+        self.said = point(scenario)
 
-    def with_(self, said: dict[str, Any]) -> _Path:
+    def with_(self, said: dict[str, Any]) -> Target:
         """The same with another document."""
-        return _Path(Scenario.from_toml(toml.write(said), self.scenario.name), self.flow)
+        return Target(Scenario.from_toml(toml.write(said), self.scenario.name), self.flow)
 
-    def behind_gateway(self) -> _Path:
+    def behind_gateway(self) -> Target:
         """With a gateway at the beginning of the flow's only link."""
-        return self.with_(hops.behind_gateway(self.said, self.flow))
+        return self.with_(documents.behind_gateway(self.said, self.flow))
 
-    def after(self, lead_s: float) -> _Path:
+    def after(self, lead_s: float) -> Target:
         """With so much time before the flow."""
-        said = hops.later(self.said, self.flow, lead_s)
+        said = documents.later(self.said, self.flow, lead_s)
         return self if said is self.said else self.with_(said)
 
 
@@ -126,11 +133,11 @@ class _Site:
 
     def suits(self, remedy: dict[str, Any]) -> bool:
         """Whether it has the places that a remedy needs."""
-        needed = {setting["place"] for setting in remedy["settings"]} - {TCP, FLOW}
+        needed = {setting["place"] for setting in remedy["settings"]} - {TCP, FLOW, LINK}
         return needed <= self.places.keys() and bool(needed) == bool(self.places)
 
 
-def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None:
+def _variant(path: Target, site: _Site, remedy: dict[str, Any]) -> Variant | None:
     """A path with a remedy; None if it contradicts what the scenario says."""
     today = path.after(remedy["lead_s"])
     of = today.behind_gateway() if site.assumes_gateway else today
@@ -142,6 +149,11 @@ def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None
         if place in (TCP, FLOW):
             table = f"flows.{path.flow}" + ".tcp" * (place == TCP)
             settings |= {f"{table}.{key}": value for key, value in keys.items()}
+        elif place == LINK and (link := hops.bottleneck(of.said, path.flow)) is not None:
+            table = f"links.{link.index}.{link.direction}"
+            settings |= {f"{table}.{key}": value for key, value in keys.items()}
+            changes.append(Change(setting["toml"], place, link.between))
+            continue
         # Behind an assumed gateway the flow's sender has another name.
         of_flow = of.said["flows"][path.flow]
         for node in (of_flow["from"],) if place == PEER and site.assumes_gateway else nodes:
@@ -153,7 +165,7 @@ def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None
         is_assumed = site.assumes_gateway and place in (BEFORE, ATTACHMENTS)
         changes.append(Change(setting["toml"], place, ("",) if is_assumed else nodes))
     variant = of.scenario.set(settings)
-    if not _is_valid(variant):
+    if not is_valid(variant):
         return None
     return Variant(remedy, tuple(changes), variant, today.scenario)
 
@@ -190,7 +202,19 @@ def _add(boxes: list[dict[str, Any]], new: dict[str, Any], *, extends: bool) -> 
     return False
 
 
-def _inner_hops(path: _Path) -> Iterator[_Site]:
+def _in_queue(path: Target) -> list[dict[str, Any]]:
+    """The remedies in the queue of the flow's slowest link, if that is known."""
+    link, round_trip_s = (
+        hops.bottleneck(path.said, path.flow),
+        hops.round_trip_s(path.said, path.flow),
+    )
+    if link is None or round_trip_s is None:
+        return []
+    rate, round_trip = f"{link.rate_bps:.0f} bit/s", f"{round_trip_s * 1e9:.0f} ns"
+    return engine.queue_remedies(rate=rate, round_trip=round_trip)
+
+
+def _inner_hops(path: Target) -> Iterator[_Site]:
     """The hops from every node between the flow's ends, if it has but one way.
 
     Where there is no such node, one is assumed at the beginning of the flow's only link.
@@ -206,7 +230,7 @@ def _inner_hops(path: _Path) -> Iterator[_Site]:
         yield _Site(places, following, quantities, assumes_gateway=len(way) == 2)
 
 
-def _last_hops(path: _Path) -> Iterator[_Site]:
+def _last_hops(path: Target) -> Iterator[_Site]:
     """The hops of the flow's ends that move; if none does, of those that are attached by a bad one.
 
     Of an only link it is that of the receiver, before which a gateway is assumed.
@@ -226,7 +250,8 @@ def _last_hops(path: _Path) -> Iterator[_Site]:
             yield _Site(places, host, quantities, assumes_gateway=is_only)
 
 
-def _is_valid(scenario: Scenario) -> bool:
+def is_valid(scenario: Scenario) -> bool:
+    """Whether it can be run."""
     try:
         scenario.outline()
     except engine.ScenarioError:

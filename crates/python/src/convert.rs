@@ -227,6 +227,9 @@ pub(crate) fn remedy<'py>(
     dict.set_item("settings", settings.collect::<PyResult<Vec<_>>>()?)?;
     let needs = remedy.needs.iter_names().map(|(name, _)| name.to_lowercase().replace('_', " "));
     dict.set_item("needs", needs.collect::<Vec<_>>())?;
+    dict.set_item("means", remedy.means.name())?;
+    dict.set_item("modes", remedy.modes.iter().map(|mode| mode.name()).collect::<Vec<_>>())?;
+    dict.set_item("research", remedy.research)?;
     dict.set_item("buildable", remedy.buildable)?;
     dict.set_item("lead_s", remedy.lead.as_secs_f64())?;
     Ok(dict)

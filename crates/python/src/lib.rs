@@ -260,6 +260,23 @@ mod _lasthop {
         remedies.iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 
+    /// The remedies in the queue of the slowest link, for its rate and the round trip of the path; none
+    /// if either is no quantity.
+    #[pyfunction]
+    #[pyo3(text_signature = "(*, rate, round_trip)")]
+    #[pyo3(signature = (*, rate, round_trip))]
+    fn queue_remedies<'py>(
+        py: Python<'py>,
+        rate: &str,
+        round_trip: &str,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let (Ok(rate), Ok(round_trip)) = (rate.parse(), round_trip.parse()) else {
+            return Ok(Vec::new());
+        };
+        let remedies = scenario::queue_remedies(rate, round_trip);
+        remedies.iter().map(|remedy| convert::remedy(py, remedy)).collect()
+    }
+
     /// Runs a sweep, and appends finished runs to a journal.
     #[pyfunction]
     #[pyo3(signature = (

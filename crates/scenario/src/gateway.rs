@@ -15,7 +15,7 @@ use crate::reading::words::words;
 use base::settings::{Bytes, Span};
 use base::units::Size;
 use base::{Duration, Rate};
-use middlebox::{Connect, Mobile, Pair, SpepStation, Spoofer, Station};
+use middlebox::{BoxSettings, Connect, HopTransport, Mobile, Pair, SpepStation, Spoofer, Station};
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -48,6 +48,29 @@ pub enum Mode {
     /// It is at the end of a link that can tell which packets arrived damaged, and notifies their sources (ETEN,
     /// `bbn8333`). No packets pass it.
     Notify,
+}
+
+impl Mode {
+    /// The mode that does the work of a box; none if no mode does.
+    pub(crate) fn of(settings: &BoxSettings) -> Option<Mode> {
+        match settings {
+            BoxSettings::Spoofer(_) => Some(Mode::Spoof),
+            BoxSettings::Pair(_) => Some(Mode::Pair),
+            BoxSettings::Station(_) => Some(Mode::Station),
+            // SRP is in the lab and on the testbed.
+            BoxSettings::Mobile(mobile) if mobile.hop == HopTransport::Tcp => Some(Mode::Mobile),
+            BoxSettings::SpepStation(_) => Some(Mode::Spep),
+            BoxSettings::CorruptionReporter(_) => Some(Mode::Notify),
+            _ => None,
+        }
+    }
+
+    /// Its name in configurations.
+    #[must_use]
+    pub fn name(self) -> String {
+        let name = serde_json::to_value(self).unwrap_or_default();
+        name.as_str().unwrap_or_default().to_owned()
+    }
 }
 
 /// Where packets are marked (mode [`Mode::Spep`]).

@@ -48,7 +48,7 @@ pub use placement::{
 };
 pub use reading::error::{Finding, ScenarioError, Style};
 pub use reading::source::{Source, Value};
-pub use remedies::{Place, Remedy, Setting, box_remedies, remedies};
+pub use remedies::{Means, Place, Remedy, Setting, box_remedies, queue_remedies, remedies};
 pub use routes::{Hop, Routes};
 pub use scenario::Scenario;
 pub use schema::schema;

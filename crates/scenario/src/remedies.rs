@@ -1,9 +1,10 @@
-//! Settings that may improve a flow's use of its path: all entries of the tables of `tcp`, and boxes
-//! of nodes, so that a new entry is included. A remedy has settings in one place or in several.
+//! Settings that may improve a flow's use of its path: all entries of the tables of `tcp`, boxes of
+//! nodes, and queues, so that a new entry is included. A remedy has settings in one place or in several.
 
+use crate::gateway::Mode;
 use crate::reading::tagged;
-use base::Duration;
 use base::settings::Table;
+use base::{Duration, Rate};
 use middlebox::{BoxSettings, Hop};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,10 +21,37 @@ pub struct Remedy {
     pub settings: Vec<Setting>,
     /// Which parties must change for it, and its other conditions.
     pub needs: Needs,
-    /// Whether it can be built; one that cannot shows the upper bound of the gain.
+    /// How the parties change.
+    pub means: Means,
+    /// The modes of `lasthopd` that do what nodes on the path, or an agent in the host, have to do.
+    pub modes: Vec<Mode>,
+    /// Whether it is in the lab alone, and in transfers by lasthop's own TCP: no operating system has
+    /// it, and no mode of `lasthopd`.
+    pub research: bool,
+    /// Whether it can be built; one that cannot shows what knowing every error at once would gain.
     pub buildable: bool,
     /// How long it is to be there before a flow starts.
     pub lead: Duration,
+}
+
+/// How the parties of a remedy change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// By a setting that operating systems have: a sysctl, or an option of a route or of a queue.
+    Setting,
+    /// By other code.
+    Code,
+}
+
+impl Means {
+    /// Its name for programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Means::Setting => "setting",
+            Means::Code => "code",
+        }
+    }
 }
 
 /// A setting of a remedy.
@@ -44,6 +72,8 @@ pub enum Place {
     Tcp,
     /// In the table of the flow.
     Flow,
+    /// In the table of the slowest link, in the flow's direction.
+    Link,
     /// In a node, or several.
     Node(middlebox::Place),
 }
@@ -55,6 +85,7 @@ impl Place {
         match self {
             Place::Tcp => "tcp",
             Place::Flow => "flow",
+            Place::Link => "link",
             Place::Node(middlebox::Place::BeforeHop) => "before hop",
             Place::Node(middlebox::Place::Host) => "host",
             Place::Node(middlebox::Place::Attachments) => "attachments",
@@ -78,24 +109,44 @@ impl Remedy {
         places
     }
 
+    /// Settings of the flow's TCP, in code of the parties that it needs.
     fn new<V: Into<toml::Value>>(
         settings: impl IntoIterator<Item = (&'static str, V)>,
         needs: Needs,
     ) -> Remedy {
-        let setting = |(key, value): (&str, V)| Setting {
-            place: Place::Tcp,
-            key: key.to_owned(),
-            value: value.into(),
+        let remedy = Remedy {
+            name: None,
+            settings: Vec::new(),
+            needs,
+            means: Means::Code,
+            modes: Vec::new(),
+            research: false,
+            buildable: true,
+            lead: Duration::ZERO,
         };
-        let settings = settings.into_iter().map(setting).collect();
-        Remedy { name: None, settings, needs, buildable: true, lead: Duration::ZERO }
+        let settings = settings.into_iter();
+        settings.fold(remedy, |remedy, (key, value)| remedy.with(Place::Tcp, key, value))
+    }
+
+    fn with(mut self, place: Place, key: &str, value: impl Into<toml::Value>) -> Remedy {
+        self.settings.push(Setting { place, key: key.to_owned(), value: value.into() });
+        self
     }
 
     /// With a setting of the host at the end of the bad hop.
-    fn with_host(mut self, key: &str, value: impl Into<toml::Value>, needs: Needs) -> Remedy {
+    fn with_host(self, key: &str, value: impl Into<toml::Value>, needs: Needs) -> Remedy {
         let place = Place::Node(middlebox::Place::Host);
-        self.settings.push(Setting { place, key: key.to_owned(), value: value.into() });
-        Remedy { needs: self.needs | needs, ..self }
+        Remedy { needs: self.needs | needs, ..self.with(place, key, value) }
+    }
+
+    /// The same as a setting that operating systems have.
+    fn in_systems(self) -> Remedy {
+        Remedy { means: Means::Setting, ..self }
+    }
+
+    /// The same, which the lab alone has.
+    fn in_lab_alone(self) -> Remedy {
+        Remedy { research: true, ..self }
     }
 }
 
@@ -124,15 +175,62 @@ pub fn box_remedies(hop: &Hop<'_>) -> Vec<Remedy> {
             (!mechanisms.is_empty()).then(|| (Place::Tcp, "mechanisms", mechanisms.into()));
         boxes.chain(ip).chain(mechanisms).map(setting).collect()
     };
-    let remedy = |remedy: &middlebox::Remedy| Remedy {
-        name: remedy.name,
-        settings: settings(remedy),
-        needs: remedy.needs(),
-        buildable: true,
-        lead: remedy.lead,
+    let remedy = |remedy: &middlebox::Remedy| {
+        // What nodes on the path and agents have to do; the rest is in the ends of the flow.
+        let on_path = Needs::MIDDLEBOX | Needs::HOST_AGENT;
+        let boxes = remedy.boxes.iter().map(|(_, settings)| settings);
+        let boxes = boxes.filter(|settings| settings.needs().intersects(on_path));
+        let modes: Option<Vec<Mode>> = boxes.map(Mode::of).collect();
+        Remedy {
+            name: remedy.name,
+            settings: settings(remedy),
+            needs: remedy.needs(),
+            means: Means::Code,
+            research: modes.is_none() || !remedy.mechanisms.is_empty(),
+            modes: modes.unwrap_or_default(),
+            buildable: true,
+            lead: remedy.lead,
+        }
     };
     BoxSettings::remedies(hop).iter().map(remedy).collect()
 }
+
+/// What the queue of the slowest link may be instead, of this rate and with this round trip of the
+/// path, queues empty: shorter, or managed, with losses or with marks.
+#[must_use]
+pub fn queue_remedies(rate: Rate, round_trip: Duration) -> Vec<Remedy> {
+    let bits = u128::from(rate.as_bps()) * u128::from(round_trip.as_nanos());
+    let packet = 8 * 1500 * 1_000_000_000;
+    let packets = u64::try_from((bits + packet / 2) / packet).unwrap_or(u64::MAX);
+    let remedy = |queue: toml::Value, needs| {
+        let remedy = Remedy::new(NO_SETTINGS, needs).with(Place::Link, "queue", queue);
+        remedy.in_systems()
+    };
+    let limit = |packets: u64| format!("{packets} packets").into();
+    // RFC 8289 §4.3 and §4.4: the interval is about the longest round trip, the target 5 to 10 % of
+    // it.
+    let interval = (round_trip.as_nanos() / 1_000_000).max(100);
+    let managed = |name: &str, ecn: Option<bool>| {
+        let mut settings = toml::Table::new();
+        settings.insert("interval".to_owned(), format!("{interval} ms").into());
+        settings.insert("target".to_owned(), format!("{} ms", interval / 10).into());
+        settings.extend(ecn.map(|ecn| ("ecn".to_owned(), ecn.into())));
+        toml::Value::Table(toml::Table::from_iter([(name.to_owned(), settings.into())]))
+    };
+    let everyone = Needs::MIDDLEBOX | Needs::SENDER | Needs::RECEIVER;
+    vec![
+        remedy(limit(packets.max(LEAST_QUEUE)), Needs::MIDDLEBOX),
+        remedy(limit((packets / 2).max(LEAST_QUEUE / 2)), Needs::MIDDLEBOX),
+        remedy(managed("codel", None), Needs::MIDDLEBOX),
+        remedy(managed("fq_codel", None), Needs::MIDDLEBOX),
+        remedy(managed("codel", Some(true)), everyone).with(Place::Tcp, "ecn", true),
+    ]
+}
+
+/// The shortest queue that takes a burst of an initial window, packets.
+const LEAST_QUEUE: u64 = 20;
+/// None in the flow's TCP.
+const NO_SETTINGS: [(&str, bool); 0] = [];
 
 /// An entry of a table as a file has it: its name, and the settings that differ from the defaults.
 fn entry<T: Table + Serialize + DeserializeOwned>(settings: &T) -> toml::Table {
@@ -153,11 +251,17 @@ pub fn remedies() -> Vec<Remedy> {
         let needs = if recovery.needs_sack() { both } else { Needs::SENDER };
         Remedy::new([("recovery", name)], needs)
     };
-    let congestion = |&(name, _): &(&'static str, Congestion)| {
-        Remedy::new([("congestion", name)], Needs::SENDER)
+    // Modules of Linux, but for the first Westwood.
+    let congestion = |&(name, congestion): &(&'static str, Congestion)| {
+        let remedy = Remedy::new([("congestion", name)], Needs::SENDER);
+        match congestion {
+            Congestion::Westwood2001 => remedy.in_lab_alone(),
+            _ => remedy.in_systems(),
+        }
     };
+    // `lasthopd cc` loads them into a kernel.
     let increase = |&(name, _): &(&'static str, Increase)| {
-        Remedy::new([("congestion", "aimd"), ("increase", name)], Needs::SENDER)
+        Remedy::new([("congestion", "aimd"), ("increase", name)], Needs::SENDER).in_systems()
     };
     Recovery::ALL
         .iter()
@@ -169,23 +273,33 @@ pub fn remedies() -> Vec<Remedy> {
         .collect()
 }
 
-/// Settings of today's systems.
-fn settings() -> [Remedy; 10] {
+/// Settings of today's TCP, and of today's systems.
+fn settings() -> Vec<Remedy> {
     let (sender, receiver) = (Needs::SENDER, Needs::RECEIVER);
-    [
+    let systems = [
         // More than the bandwidth-delay product of any path here.
         Remedy::new([("receive_window", "1 GB")], receiver),
         Remedy::new([("initial_window", "rfc6928")], sender),
-        Remedy::new([("byte_counting", "all")], sender),
-        Remedy::new([("hystart", true)], sender),
         Remedy::new([("pacing", true)], sender),
-        Remedy::new([("reduction", "prr")], sender),
         Remedy::new([("frto", true)], sender),
-        Remedy::new([("limited_transmit", true)], sender),
         Remedy::new([("delayed_ack", "off")], receiver),
         // The queue must mark.
         Remedy::new([("ecn", true)], sender | receiver | Needs::MIDDLEBOX),
-    ]
+    ];
+    let of_tcp = [
+        Remedy::new([("byte_counting", "all")], sender),
+        Remedy::new([("hystart", true)], sender),
+        Remedy::new([("reduction", "prr")], sender),
+        Remedy::new([("limited_transmit", true)], sender),
+    ];
+    // Below TCP, which does not see the losses that they repair.
+    let coding = [0.1, 0.3].map(|strength| {
+        let table = [("strength", toml::Value::from(strength)), ("signal", "none".into())];
+        let table = toml::Table::from_iter(table.map(|(key, value)| (key.to_owned(), value)));
+        let remedy = Remedy::new(NO_SETTINGS, sender | receiver).in_lab_alone();
+        remedy.with(Place::Flow, "coding", table)
+    });
+    systems.map(Remedy::in_systems).into_iter().chain(of_tcp).chain(coding).collect()
 }
 
 /// The mechanisms that help alone.
@@ -199,27 +313,28 @@ fn helping() -> impl Iterator<Item = (&'static str, Needs)> {
 fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
     let eten = |kind: &'static str, needs| Remedy::new([("eten", kind)], needs);
     let oracle = Remedy { buildable: false, ..eten("oracle", Needs::SENDER) };
+    let notified = Remedy { modes: vec![Mode::Notify], ..eten("backward", needs) };
     match name {
-        "eten" => vec![eten("backward", needs), oracle],
-        "forward-eten" => vec![eten("forward", needs)],
+        "eten" => vec![notified, oracle],
+        "forward-eten" => vec![eten("forward", needs).in_lab_alone()],
         "cumulative-eten" => {
             // Not the published strategy, which is close to random where losses are rare.
             let eten = [("report", "cumulative"), ("strategy", "loss-ratio")];
             let eten = eten.map(|(key, value)| (key.to_owned(), value.into()));
-            vec![Remedy::new([("eten", toml::Table::from_iter(eten))], needs)]
+            vec![Remedy::new([("eten", toml::Table::from_iter(eten))], needs).in_lab_alone()]
         }
         // It distinguishes ACKs of the old path from those of the new one by timestamps.
         "rlci" => {
             let timestamps = ("timestamps", toml::Value::Boolean(true));
-            vec![Remedy::new([timestamps, listed(name)], needs)]
+            vec![Remedy::new([timestamps, listed(name)], needs).in_lab_alone()]
         }
         // The receiver must be warned about a round trip ahead, and waits for the rest of the time.
         "freeze" => {
-            let plain = Remedy::new([listed(name)], needs);
+            let plain = Remedy::new([listed(name)], needs).in_lab_alone();
             let warned = |before| plain.clone().with_host("warning", before, Needs::WARNING);
             vec![plain.clone(), warned("200 ms"), warned("1 s")]
         }
-        _ => vec![Remedy::new([listed(name)], needs)],
+        _ => vec![Remedy::new([listed(name)], needs).in_lab_alone()],
     }
 }
 
@@ -230,174 +345,4 @@ fn listed(name: &'static str) -> (&'static str, toml::Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Experiment, Source};
-    use base::Rate;
-    use std::collections::BTreeMap;
-
-    /// A host that moves between two base stations.
-    const FILE: &str = r#"
-        duration = "1 s"
-        nodes = { a = {}, b = {}, c = {}, d = { attached = { at = [
-            { to = "b", start = "0 s", end = "500 ms" }, { to = "c", start = "600 ms" },
-        ] } } }
-        links = [
-            { between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" },
-            { between = ["a", "c"], rate = "1 Mbit/s", delay = "1 ms" },
-            { between = ["b", "d"], rate = "1 Mbit/s", delay = "1 ms" },
-            { between = ["c", "d"], rate = "1 Mbit/s", delay = "1 ms" },
-        ]
-        flows = [{ from = "a", to = "d" }]
-    "#;
-
-    fn hop() -> Hop<'static> {
-        let delay = Some(Duration::from_millis(10));
-        Hop { neighbour: "d", rate: Rate::from_bps(2_000_000), delay, mtu: None, flow: None }
-    }
-
-    /// The keys of settings in a scenario of [`FILE`], and their values.
-    fn written(remedy: &Remedy) -> BTreeMap<String, toml::Value> {
-        let keys = remedy.settings.iter().flat_map(|Setting { place, key, value }| {
-            let tables: &[&str] = match place {
-                Place::Tcp => &["flows.0.tcp"],
-                Place::Flow => &["flows.0"],
-                Place::Node(middlebox::Place::BeforeHop) => &["nodes.b"],
-                Place::Node(middlebox::Place::Host) => &["nodes.d"],
-                Place::Node(middlebox::Place::Attachments) => &["nodes.b", "nodes.c"],
-                Place::Node(middlebox::Place::Peer) => &["nodes.a"],
-            };
-            tables.iter().map(move |table| (format!("{table}.{key}"), value.clone()))
-        });
-        keys.collect()
-    }
-
-    fn is_understood(remedy: &Remedy) -> bool {
-        let mut source = Source::new(FILE, "path");
-        for (key, value) in &written(remedy) {
-            source.put(key, value).unwrap();
-        }
-        Experiment::read(&source).is_ok()
-    }
-
-    #[test]
-    fn every_mechanism_that_helps_by_itself_is_a_remedy() {
-        let settings: Vec<_> = remedies().into_iter().flat_map(|remedy| remedy.settings).collect();
-        for (name, _) in helping() {
-            // Error notification of a kind is `eten = KIND`, or a table that reports so.
-            let kind = name.strip_suffix("-eten").unwrap_or(name);
-            let named = |Setting { key, value, .. }: &Setting| match value.as_str() {
-                Some(value) if *key == "eten" => name == "eten" || value == kind,
-                _ if *key == "eten" => value.to_string().contains(&format!("\"{kind}\"")),
-                _ => value.to_string().contains(&format!("\"{name}\"")),
-            };
-            assert!(settings.iter().any(named), "{name}");
-        }
-    }
-
-    #[test]
-    fn every_remedy_is_understood() {
-        for remedy in remedies().iter().chain(&box_remedies(&hop())) {
-            assert!(is_understood(remedy), "{remedy:?}");
-            assert!(!remedy.needs.is_empty(), "{remedy:?}");
-        }
-    }
-
-    #[test]
-    fn a_warning_is_for_a_host_that_moves() {
-        let warned = remedies().into_iter().filter(|r| r.needs.contains(Needs::WARNING));
-        let warned: Vec<_> = warned.collect();
-        assert!(!warned.is_empty());
-        for remedy in warned {
-            assert!(written(&remedy).contains_key("nodes.d.warning"), "{remedy:?}");
-            assert!(remedy.needs.contains(Needs::RECEIVER), "{remedy:?}");
-        }
-    }
-
-    #[test]
-    fn remedies_in_boxes_have_a_node_before_the_hop_or_stations_and_a_mobile_host() {
-        use middlebox::Place::{Attachments, BeforeHop, Host};
-        let boxes = |remedy: &Remedy| {
-            let boxes = remedy.settings.iter().map(|Setting { place, key, value }| {
-                assert_eq!(key, "boxes");
-                let Place::Node(place) = *place else { panic!("{remedy:?}") };
-                (place, value[0]["box"].as_str().unwrap().to_owned())
-            });
-            boxes.collect::<Vec<_>>()
-        };
-        let (spep, remedies): (Vec<_>, Vec<_>) =
-            box_remedies(&hop()).into_iter().partition(|remedy| remedy.name == Some("SPEP"));
-        assert_eq!(spep.len(), 2);
-        let found: Vec<_> = remedies.iter().map(boxes).collect();
-        let alone = |name: &str| vec![(BeforeHop, name.to_owned())];
-        let mhp = vec![(Attachments, "station".to_owned()), (Host, "mobile".to_owned())];
-        assert_eq!(found, [alone("spoofer"), alone("spoofer"), alone("snoop"), mhp.clone(), mhp]);
-        for remedy in &remedies {
-            assert!(remedy.needs.contains(Needs::MIDDLEBOX | Needs::CLEAR_HEADERS), "{remedy:?}");
-        }
-        let [.., mtcp, srp] = &remedies[..] else { panic!("{remedies:?}") };
-        assert_eq!([mtcp.name, srp.name], [Some("MTCP"), Some("SRP")]);
-        assert_eq!(srp.needs - mtcp.needs, Needs::HOP_TRANSPORT);
-        assert!(mtcp.needs.contains(Needs::HOST_AGENT | Needs::SPLIT_CONNECTION));
-        // The fixed host stays as it is: it is the sender, or the receiver.
-        assert!(!mtcp.needs.intersects(Needs::SENDER | Needs::RECEIVER));
-        assert!(mtcp.lead > Duration::ZERO);
-    }
-
-    #[test]
-    fn spep_is_in_both_hosts_and_the_station_and_leaves_room_for_esp() {
-        let spep = |hop: Hop<'_>| box_remedies(&hop).into_iter().rfind(|r| r.name == Some("SPEP"));
-        let keys = |hop| {
-            let remedy = spep(hop).unwrap();
-            assert!(is_understood(&remedy), "{remedy:?}");
-            written(&remedy)
-        };
-        let all = keys(hop());
-        let text = |key: &str| all[key].to_string();
-        assert_eq!(
-            text("nodes.a.boxes"),
-            r#"[{ box = "esp", spep = true }, { box = "mss-clamp", mss = 1374 }]"#
-        );
-        assert_eq!(text("nodes.b.boxes"), r#"[{ box = "spep", hop = "d" }]"#);
-        assert_eq!(text("nodes.d.boxes"), r#"[{ box = "esp", loss_causes = "station" }]"#);
-        assert_eq!(text("flows.0.ip"), "6");
-        assert_eq!(text("flows.0.tcp.mechanisms"), r#"[{ mechanism = "eln", every_hole = true }]"#);
-        // Of several flows only one may be meant: the others' peers have no such box.
-        let one = keys(Hop { flow: Some("f"), ..hop() });
-        assert!(one["nodes.d.boxes"].to_string().contains(r#"flows = ["f"]"#), "{one:?}");
-        // The largest packet fits: 1274 + 20 bytes of TCP, 2 of the trailer, 104 around them.
-        let small = keys(Hop { mtu: Some(1400), ..hop() });
-        assert!(small["nodes.a.boxes"].to_string().contains("mss = 1274"), "{small:?}");
-        assert!(spep(Hop { mtu: Some(100), ..hop() }).is_none());
-        let needs = spep(hop()).unwrap().needs;
-        let both = Needs::SENDER | Needs::RECEIVER | Needs::MIDDLEBOX;
-        assert_eq!(needs, both | Needs::IPSEC);
-    }
-
-    #[test]
-    fn what_stations_hold_and_send_suits_the_hop() {
-        let station = |hop: Hop<'_>| {
-            let remedy = box_remedies(&hop).into_iter().rfind(|r| r.name == Some("SRP")).unwrap();
-            assert!(is_understood(&remedy), "{remedy:?}");
-            remedy.settings[0].value[0].as_table().unwrap().clone()
-        };
-        // Twice 5 kB are less than the default; twice 2.5 MB are 5 MB.
-        let short = station(hop());
-        assert!(!short.contains_key("cache") && !short.contains_key("mtu"), "{short}");
-        let long = Hop {
-            rate: Rate::from_bps(20_000_000),
-            delay: Some(Duration::from_millis(500)),
-            mtu: Some(256),
-            ..hop()
-        };
-        assert_eq!(station(long)["cache"].as_integer(), Some(8 << 20));
-        assert_eq!(station(long)["mtu"].as_integer(), Some(256));
-        assert_eq!(station(Hop { rate: None, ..hop() })["cache"].as_integer(), Some(1 << 20));
-        // Packets of MHP do not fit into less than 96 bytes: without it.
-        let has_srp = |mtu| {
-            let remedies = box_remedies(&Hop { mtu: Some(mtu), ..hop() });
-            remedies.iter().any(|remedy| remedy.name == Some("SRP"))
-        };
-        assert!(has_srp(96) && !has_srp(95));
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! The scenario file that describes a gateway to the lab.
 
-use super::{Gateway, Mode, Work};
+use super::{Gateway, Work};
 use crate::experiment::Experiment;
 use crate::reading::error::ScenarioError;
 use crate::reading::source::Source;
@@ -77,7 +77,7 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
     let _ = writeln!(
         text,
         "title = \"lasthopd, mode {}\"\nduration = \"60 s\"\n\n[nodes]\nlan = {{}}\ngateway = {{ boxes = [{near}] }}",
-        name(&gateway.mode()),
+        gateway.mode().name(),
     );
     if let Some(far) = &far {
         let _ = writeln!(text, "{hop_end} = {{ boxes = [{far}] }}");
@@ -138,9 +138,4 @@ fn one(name: &str, settings: &impl Serialize, tcp: &Table) -> String {
     table.extend(Table::try_from(settings).unwrap_or_default());
     table.extend(tcp.clone());
     Value::Table(table).to_string()
-}
-
-/// A word as it is written.
-fn name(mode: &Mode) -> String {
-    Value::try_from(mode).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
 }

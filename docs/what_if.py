@@ -52,6 +52,7 @@ def preset(said: Mapping[str, Any]) -> dict[str, Any]:
         "flow": 0,
         "name": scenario.outline().flows[0],
         "places": None if variants else _places(at_first),
+        "link": said.get("link"),
         "controls": [_control(control, at_first) for control in said["controls"]],
         "variants": [{"name": name, "settings": list(of.items())} for name, of in variants.items()]
         or None,

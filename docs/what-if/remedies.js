@@ -11,7 +11,14 @@ export function variants(preset) {
 
 /** The engine's remedies for the flow of a preset, as choices. */
 export function choices(preset, remedies) {
-  return [NONE, ...remedies.filter((of) => suits(preset, of)).map((of) => choice(preset, of))];
+  const found = [NONE, ...remedies.filter((of) => suits(preset, of)).map((of) => choice(preset, of))];
+  const ids = new Map();
+  for (const of of found) {
+    const times = (ids.get(of.id) ?? 0) + 1;
+    ids.set(of.id, times);
+    if (times > 1) of.id += `-${times}`;
+  }
+  return found;
 }
 
 /** Whether the host that would have to be warned before it moves is there. */
@@ -23,12 +30,15 @@ function choice(preset, remedy) {
   const settings = [];
   for (const [place, key, value] of remedy.settings) {
     if (place === "tcp") settings.push([`flows.${preset.flow}.tcp.${key}`, value]);
+    else if (place === "link") settings.push([`${preset.link}.${key}`, value]);
     else if (place === "flow") settings.push([`flows.${preset.flow}.${key}`, value]);
     else for (const node of preset.places[place]) settings.push([`nodes.${node}.${key}`, value]);
   }
   const parts = remedy.settings.flatMap(([, key, value]) => describe(key, value));
   const label = remedy.name ? `${remedy.name}${remedy.settings.some(everyHole) ? ", every hole" : ""}` : parts.join(", ");
-  return { id: label.replaceAll(" ", "-"), label, group: group(remedy), settings, lead: remedy.lead_s, words: words(remedy) };
+  // A number of packets follows the path, and the choice stays.
+  const id = label.replace(/\d+ packets/, "packets").replaceAll(" ", "-");
+  return { id, label, group: group(remedy), settings, lead: remedy.lead_s, words: words(remedy) };
 }
 
 function everyHole([, key, value]) {
@@ -37,6 +47,8 @@ function everyHole([, key, value]) {
 
 /** A setting in words, without numbers, which follow the path. */
 function describe(key, value) {
+  if (key === "queue") return [describeQueue(value)];
+  if (key === "coding") return [`erasure coding ${value.strength}`];
   const entries = { boxes: "box", mechanisms: "mechanism" }[key];
   if (entries) {
     return value.map(({ [entries]: name, ...rest }) => ("rate" in rest ? `${name} with the hop's rate` : name));
@@ -44,6 +56,12 @@ function describe(key, value) {
   if (value === true) return [key.replaceAll("_", " ")];
   if (typeof value === "object") return [`${key} ${Object.values(value).join(" ")}`];
   return [`${key.replaceAll("_", " ")} ${value}`];
+}
+
+function describeQueue(value) {
+  if (typeof value === "string") return `queue of ${value}`;
+  const [[name, settings]] = Object.entries(value);
+  return `${name}${settings.ecn ? " that marks" : ""} as the queue`;
 }
 
 const has = (remedy, ...needs) => needs.every((need) => remedy.needs.includes(need));

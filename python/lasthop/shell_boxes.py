@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from lasthop import _lasthop as engine
-from lasthop import hops, toml, units
+from lasthop import documents, hops, toml, units
 from lasthop.errors import UserError, unknown
 from lasthop.scenario import Scenario
 from lasthop.variants import FLOW, TCP, document, variants
@@ -128,7 +128,7 @@ def _placed(scenario: Scenario, flow: int, boxes: list[tuple[str, dict[str, Any]
     the programs' connections, is in a gateway before it."""
     said = document(scenario)
     if any(node == said["flows"][flow]["from"] for node, _ in boxes):
-        said = hops.behind_gateway(said, flow)
+        said = documents.behind_gateway(said, flow)
         scenario = Scenario.from_toml(toml.write(said), scenario.name)
     added: dict[str, list[Mapping[str, Any]]] = {}
     for node, box in boxes:

@@ -95,7 +95,7 @@ def _lost_datagrams(row: dict[str, Any]) -> str:
     return "" if row["datagram_loss"] is None else f"{row['datagram_loss']:.3g}"
 
 
-#: Of many flows or requests how many ended, and how long one took; round trips, and one-way delays of
+#: Of many flows or requests how many ended, and how long one took; round trips; one-way delays of
 #: datagrams; of these the share lost.
 _SPECIAL = {
     "finished": _finished,

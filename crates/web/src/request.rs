@@ -2,7 +2,10 @@
 
 use crate::run::{self, Ran};
 use middlebox::Hop;
-use scenario::{Experiment, ScenarioError, Setting, Source, Style, Value, box_remedies, remedies};
+use scenario::{
+    Experiment, ScenarioError, Setting, Source, Style, Value, box_remedies, queue_remedies,
+    remedies,
+};
 use serde::{Deserialize, Serialize};
 
 /// A scenario file, and settings that override its own.
@@ -24,7 +27,7 @@ enum Request {
     Run { file: File, seed: u64, frames: usize },
     /// The scenario with its settings in their places, as the text of a file.
     Document { file: File },
-    /// The remedies for a flow over a bad hop.
+    /// The remedies for a flow over a bad hop, which is also the slowest link and most of the path.
     Remedies { hop: BadHop },
 }
 
@@ -87,7 +90,9 @@ fn fulfil(request: Request) -> Result<Answer, String> {
             let BadHop { neighbour, rate, delay } = &hop;
             let (rate, delay) = (rate.parse().ok(), delay.parse().ok());
             let hop = Hop { neighbour, rate, delay, mtu: None, flow: None };
+            let queues = rate.zip(delay).map(|(rate, delay)| queue_remedies(rate, delay * 2));
             let all = remedies().into_iter().chain(box_remedies(&hop));
+            let all = all.chain(queues.into_iter().flatten());
             Ok(Answer::Remedies(all.map(remedy).collect()))
         }
     }

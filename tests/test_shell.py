@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -176,19 +177,21 @@ def test_a_server_that_fails_is_an_error(lasthop: Command, scenario: Path) -> No
     assert "the server ended with status 3" in done.stderr
 
 
-def started(scenario: Path, server: str, *words: str) -> subprocess.Popen[str]:
+@pytest.fixture
+def started(scenario: Path, server: str) -> Iterator[subprocess.Popen[str]]:
     """A shell with a program that would take long, under way."""
-    options = ("--serve", server, *words)
     program = ("sh", "-c", "echo $$; exec sleep 1000")
-    return subprocess.Popen(
-        [sys.executable, "-m", "lasthop", "shell", scenario, *options, "--", *program],
+    with subprocess.Popen(
+        [sys.executable, "-m", "lasthop", "shell", scenario, "--serve", server, "--", *program],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "NO_COLOR": "1"},
         # It is not at the terminal of whoever runs the tests.
         start_new_session=True,
-    )
+    ) as process:
+        yield process
+        process.terminate()
 
 
 def program_of(process: subprocess.Popen[str]) -> int:
@@ -210,41 +213,41 @@ def is_there(process: int) -> bool:
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
 )
 def test_whatever_ends_it_leaves_nothing(
-    scenario: Path, server: str, ending: signal.Signals, status: int
+    started: subprocess.Popen[str], ending: signal.Signals, status: int
 ) -> None:
-    process = started(scenario, server)
-    program = program_of(process)
-    assert len(left_by(process.pid)) == 3
-    process.send_signal(ending)
-    _, stderr = process.communicate(timeout=30)
-    assert process.returncode == status, stderr
+    program = program_of(started)
+    assert len(left_by(started.pid)) == 3
+    # Until it waits for the program, Ctrl-C is its own.
+    time.sleep(0.3)
+    started.send_signal(ending)
+    _, stderr = started.communicate(timeout=30)
+    assert started.returncode == status, stderr
     assert "Traceback" not in stderr
-    assert left_by(process.pid) == []
+    assert left_by(started.pid) == []
     assert not is_there(program)
 
 
 @real
 @pytest.mark.usefixtures("alone_in_cleaning")
 def test_what_a_killed_shell_leaves_can_be_removed(
-    lasthop: Command, scenario: Path, server: str
+    lasthop: Command, started: subprocess.Popen[str]
 ) -> None:
-    process = started(scenario, server)
-    program = program_of(process)
+    program = program_of(started)
     # What belongs to one under way stays.
     lasthop("testbed", "clean")
     assert is_there(program)
-    assert len(left_by(process.pid)) == 3
-    process.kill()
-    process.wait(timeout=30)
+    assert len(left_by(started.pid)) == 3
+    started.kill()
+    started.wait(timeout=30)
     assert is_there(program)
     done = lasthop("testbed", "clean")
     assert done.returncode == 0, done.stderr
-    assert {f"lasthop-{process.pid}-{node}" for node in ("server", "gateway", "phone")} <= set(
+    assert {f"lasthop-{started.pid}-{node}" for node in ("server", "gateway", "phone")} <= set(
         done.stdout.split()
     )
-    assert left_by(process.pid) == []
+    assert left_by(started.pid) == []
     assert not is_there(program)
-    process.communicate(timeout=30)
+    started.communicate(timeout=30)
 
 
 @real

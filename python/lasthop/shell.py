@@ -113,7 +113,7 @@ def _may_make_namespaces() -> bool:
 
 
 class Shell:
-    """The network of a scenario for programs, which is gone after `with`."""
+    """The network of a scenario for programs, until it is stopped."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ def shell(
     ],
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help="Default: an interactive shell."),
+        typer.Argument(metavar="[--] COMMAND", help="Default: an interactive shell."),
     ] = None,
     serve: Annotated[
         str | None,
@@ -54,7 +54,7 @@ def shell(
             "--box",
             metavar="TABLE",
             help="Put a box before the hop, by its table in scenario files, such as"
-            ' \'{ box = "spoofer", congestion = "bbr" }\'. Repeatable.',
+            ' \'{ box = "spoofer", tcp = { congestion = "bbr" } }\'. Repeatable.',
         ),
     ] = None,
     congestion: Annotated[
@@ -89,8 +89,8 @@ def shell(
 ) -> None:
     """Run any program behind a scenario's emulated links, on real packets; needs Linux and root.
 
-    Its exit status is that of COMMAND, which finds the other end's address in LASTHOP_SERVER and
-    LASTHOP_SERVER_V6. With --serve, it does without root where users may make namespaces.
+    Its exit status is that of COMMAND. The environment has the other end's address, LASTHOP_SERVER
+    and LASTHOP_SERVER_V6. With --serve, it does without root where users may make namespaces.
     """
     become_permitted(machine=serve is None)
     scenario = Scenario.load(file).set(dict(setting(text) for text in settings or ()))

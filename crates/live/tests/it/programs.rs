@@ -1,13 +1,13 @@
 //! Programs in namespaces.
 
 use crate::common::permitted;
-use live::Namespace;
+use base::{Duration, Time};
 use live::namespace::{Launch, User};
+use live::{Clock, Namespace};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 fn launch(words: &[&str]) -> Launch {
     let words = words.iter().map(OsString::from).collect();
@@ -31,10 +31,10 @@ fn file(test: &str) -> PathBuf {
 }
 
 fn wait_for(what: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let clock = Clock::start();
     while !what() {
-        assert!(Instant::now() < deadline, "it does not come");
-        std::thread::sleep(Duration::from_millis(5));
+        assert!(clock.now() < Time::ZERO + Duration::from_secs(10), "it does not come");
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
@@ -55,11 +55,11 @@ fn programs_are_in_the_namespace_and_end_with_patience_or_without() {
     assert_eq!(inode(format!("/proc/{obeys}/ns/net")), own);
     wait_for(|| ready.exists());
     std::fs::remove_file(ready).unwrap();
-    let began = Instant::now();
-    namespace.end_processes(base::Duration::from_millis(300));
-    assert!(began.elapsed() >= Duration::from_millis(300), "the second has its time");
+    let (clock, patience) = (Clock::start(), Duration::from_millis(300));
+    namespace.end_processes(patience);
+    assert!(clock.now() >= Time::ZERO + patience, "the second has its time");
     assert_eq!([obeys, refuses, others].map(is_running), [false, false, true]);
-    other.end_processes(base::Duration::from_secs(10));
+    other.end_processes(Duration::from_secs(10));
     assert!(!is_running(others));
 }
 

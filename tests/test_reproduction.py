@@ -209,6 +209,7 @@ def test_criteria_are_in_words() -> None:
         "above 1.01 in all of 2 or above 1.01 in all of 2"
     )
     assert every([shown]).criterion == "above 1.01"
+    assert every([]).criterion == "no cell to compare"
     assert str(between(0.9, 1.1)) == "0.9 to 1.1"
     printed = Published(14.6, Kind.PRINTED, 0.1)
     assert printed.criterion == "13.87 to 15.33"

@@ -109,7 +109,8 @@ def check_seeds(first: int, count: int = 1, threads: int = 0) -> None:
     """Refuses seeds that no column can hold, and numbers of runs and threads that there are not."""
     if not 0 <= first < NO_SEED:
         raise UserError(f"no seed {first}: expected 0 to 2**63 - 1")
-    if not 1 <= count < NO_SEED - first:
+    # Of none, the engine has more to say.
+    if not 0 <= count < NO_SEED - first:
         raise UserError(f"no {count} seeds from {first} on: expected at least 1, all below 2**63")
     if not 0 <= threads <= MOST_THREADS:
         raise UserError(f"no {threads} threads: expected 1 to {MOST_THREADS}, or 0 for every core")

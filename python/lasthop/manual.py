@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import typer
 from typer.core import TyperGroup
 
-from lasthop import __version__
+from lasthop._lasthop import __version__
 
 
 def page(command: TyperGroup) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lasthop import __version__
+from lasthop._lasthop import __version__
 
 FOLDER = Path(__file__).parent / "templates"
 

@@ -38,7 +38,8 @@ def reproduce(
     threads: int = 0,
     force: bool = False,
 ) -> list[Reproduced]:
-    """Runs published experiments, and writes for each results.json and report.html.
+    """Runs published experiments; writes for each results.json and report.html, and prints a table
+    of its statements.
 
     `experiment` is one of them ("koutsianas2007/fig4.2"), a publication ("obanaik2003"), or the
     beginning of some names ("bbn8333/beyond/f"). `output` is the folder, by default reports/ID; of

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lasthop import __version__
+from lasthop._lasthop import __version__
 from lasthop.errors import UserError
 from lasthop.results import FORMAT
 

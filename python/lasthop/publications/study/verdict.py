@@ -369,7 +369,7 @@ class Joint:
         parts = list(dict.fromkeys(part.criterion for part in self.parts))
         number = len(self.parts)
         if not parts:
-            return ""
+            return "no cell to compare"
         words = " or ".join(parts) if len(parts) <= 2 else f"its own band, such as {parts[0]}"
         if number == 1:
             return words

@@ -49,13 +49,15 @@ def run(result: Result, title: str, seed: int) -> None:
     shown = terminal.table(escape(title), escape(note))
     shown.add_column("flow", overflow="fold")
     counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
-    heads = _COUNTS if terminal.out().width >= _WIDE else _HYPHENATED
+    wide = terminal.out().width >= _WIDE
+    heads = _COUNTS if wide else _HYPHENATED
     for column in ("goodput", "payload", "time", *heads):
         shown.add_column(column, justify="right", no_wrap=True)
     # Columns that only some kinds of traffic have.
     special = {title: value for title, value in _SPECIAL.items() if any(map(value, rows))}
     for title in special:
-        shown.add_column(title, justify="right", no_wrap=True)
+        head = title.replace("\n", " ") if wide else title
+        shown.add_column(head, justify="right", no_wrap=True)
     for row in rows:
         ended = row["completed_s"]
         shown.add_row(

@@ -184,7 +184,7 @@ impl Accounts {
             (index, Delivery { sent, received }, bytes)
         };
         let delays = |(index, _): (usize, &Flow)| {
-            host.datagram_sink(port(index)).map(|sink| (index, sink.delays().clone()))
+            Some((index, host.datagram_sink(port(index))?.delays()?.clone()))
         };
         Accounts {
             connections: connections.map(account).collect(),

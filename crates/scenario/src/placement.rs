@@ -6,9 +6,9 @@ use crate::scenario::Scenario;
 use base::{Random, Seed, Time};
 use core::net::{IpAddr, SocketAddr};
 use host::{
-    Application, ApplicationSettings, Bytes, DatagramFlow, DatagramSource, Departures, FourTuple, Host,
-    Listener, Middlebox, Opening, Place, Prefix, Role, Sink, Source, TfrcReceiver, TfrcSender,
-    Transport,
+    Application, ApplicationSettings, Bytes, DatagramFlow, DatagramSource, Departures, FourTuple,
+    Host, Listener, Middlebox, Opening, Place, Prefix, Role, Sink, Source, TfrcReceiver,
+    TfrcSender, Transport,
 };
 use middlebox::Contents;
 use tcp::Events;

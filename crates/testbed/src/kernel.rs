@@ -9,7 +9,9 @@ use crate::Error;
 use crate::network::Network;
 use crate::state::{Ended, Entry, RunState, Unfinished};
 use base::Time;
-use host::{DatagramSource, Departures, FourTuple, Listener, Opening, TfrcReceiver, TfrcSender, Workload};
+use host::{
+    DatagramSource, Departures, FourTuple, Listener, Opening, TfrcReceiver, TfrcSender, Workload,
+};
 use lab::Account;
 use rustix::event::PollFlags;
 use scenario::{End, Endpoint, Flow, Scenario, port};

@@ -21,7 +21,10 @@ impl<A: Application> Host<A> {
 
     /// The same for the datagrams of one source, with their delays.
     pub fn take_datagrams_of(&mut self, port: u16, departures: Option<Departures>) {
-        self.datagrams.sinks.add(port).departures = departures;
+        let sink = self.datagrams.sinks.add(port);
+        if let Some(departures) = departures {
+            sink.expect(departures);
+        }
     }
 
     /// The sources of datagrams, in the order of the calls.

@@ -80,10 +80,16 @@ pub struct DatagramSink {
     pub late: u64,
     /// The byte behind the last so far.
     end: u64,
-    /// When each is sent, if that is known.
-    pub(crate) departures: Option<Departures>,
-    /// From then to its arrival, nanoseconds.
-    delays: Quantiles,
+    /// Their delays, if it is known when each is due.
+    delays: Option<Box<Delays>>,
+}
+
+/// How long datagrams took.
+#[derive(Clone, Debug)]
+struct Delays {
+    departures: Departures,
+    /// Nanoseconds.
+    times: Quantiles,
 }
 
 impl DatagramSource {
@@ -164,18 +170,23 @@ impl DatagramSink {
         self.end = self.end.max(payload.end());
     }
 
+    /// What it receives is due at these times.
+    pub(crate) fn expect(&mut self, departures: Departures) {
+        self.delays = Some(Box::new(Delays { departures, times: Quantiles::default() }));
+    }
+
     /// Measures how long a datagram took.
     pub(crate) fn measure(&mut self, now: Time, payload: Payload) {
-        if let Some(departures) = self.departures {
-            self.delays.record(now.since(departures.of(payload)).as_nanos());
+        if let Some(Delays { departures, times }) = self.delays.as_deref_mut() {
+            times.record(now.since(departures.of(payload)).as_nanos());
         }
     }
 
-    /// One-way delays of datagrams of a constant rate, nanoseconds, if they were measured
-    /// ([`crate::Settings::measure_latency`]).
+    /// One-way delays of the datagrams of a constant rate, nanoseconds: none unless they were
+    /// measured ([`crate::Settings::measure_latency`]).
     #[must_use]
-    pub fn delays(&self) -> &Quantiles {
-        &self.delays
+    pub fn delays(&self) -> Option<&Quantiles> {
+        self.delays.as_deref().map(|delays| &delays.times)
     }
 }
 
@@ -247,13 +258,14 @@ mod tests {
     #[test]
     fn delays_are_those_since_each_datagram_was_due() {
         let mut source = DatagramSource::new(flow(None), Seed(1).stream("datagrams"));
-        let mut sink = DatagramSink { departures: source.departures(), ..DatagramSink::default() };
+        let mut sink = DatagramSink::default();
+        sink.expect(source.departures().unwrap());
         let sent: Vec<_> = (0..3).map(|_| (source.next(), source.take())).collect();
         for (number, delay) in [(0, 5), (2, 5), (1, 30), (1, 40)] {
             let (time, payload) = sent[number];
             sink.measure(time + Duration::from_millis(delay), payload);
         }
-        let millis = |q| sink.delays().quantile(q).unwrap() / 1_000_000;
+        let millis = |q| sink.delays().unwrap().quantile(q).unwrap() / 1_000_000;
         assert_eq!((millis(0.5), millis(0.75), millis(1.0)), (5, 30, 40));
         let bursts = OnOff { on: Duration::from_secs(1), off: Duration::from_secs(1) };
         let source = DatagramSource::new(flow(Some(bursts)), Seed(1).stream("datagrams"));

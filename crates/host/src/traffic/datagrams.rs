@@ -265,7 +265,8 @@ mod tests {
             let (time, payload) = sent[number];
             sink.measure(time + Duration::from_millis(delay), payload);
         }
-        let millis = |q| sink.delays().unwrap().quantile(q).unwrap() / 1_000_000;
+        // To a thousandth.
+        let millis = |q| (sink.delays().unwrap().quantile(q).unwrap() + 500_000) / 1_000_000;
         assert_eq!((millis(0.5), millis(0.75), millis(1.0)), (5, 30, 40));
         let bursts = OnOff { on: Duration::from_secs(1), off: Duration::from_secs(1) };
         let source = DatagramSource::new(flow(Some(bursts)), Seed(1).stream("datagrams"));

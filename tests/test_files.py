@@ -36,7 +36,7 @@ def test_what_lasthop_writes_it_knows_and_replaces(
         assert lasthop(*words).returncode == 0
     written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     del written[scenario]
-    assert len(written) == 5 + 2 + 5 + 4
+    assert len(written) == 7 + 2 + 7 + 4
     for path in written:
         assert files.is_ours(path), path
     for words in commands:

@@ -116,7 +116,10 @@ def main() -> None:
             Step("examples in documentation", doc),
             Step(
                 "pytest",
-                [*PYTEST, "-n", "2", "--dist", "loadfile", "-m", "not packets and not soak"],
+                [
+                    *(*PYTEST, "-n", "2", "--dist", "loadfile", "--durations", "15"),
+                    *("-m", "not packets and not soak"),
+                ],
             ),
         ],
         before=["nice", "-n", "10"],

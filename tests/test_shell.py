@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 from real_packets import real
 
+pytestmark = pytest.mark.packets
+
 #: The fixture of that name.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

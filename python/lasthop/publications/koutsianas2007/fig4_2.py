@@ -130,9 +130,9 @@ def standard(_: Runs) -> Figure:
     small, large = _DRAWN
     return _sequences(
         [
-            (STANDARD, HALVE, small, f"Window {small}; each timeout halves ssthresh"),
-            (STANDARD, HALVE, large, f"Window {large}; each timeout halves ssthresh"),
-            (STANDARD, HOLD, small, f"Window {small}; only the first one does"),
+            (STANDARD, HALVE, small, f"Window {small}:\neach timeout halves ssthresh"),
+            (STANDARD, HALVE, large, f"Window {large}:\neach timeout halves ssthresh"),
+            (STANDARD, HOLD, small, f"Window {small}:\nonly the first one does"),
         ]
     )
 

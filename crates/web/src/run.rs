@@ -27,7 +27,7 @@ pub(crate) struct Ran {
 /// Runs a scenario with everything that a page shows.
 pub(crate) fn run(scenario: &Scenario, seed: u64, steps: usize) -> Result<Ran, String> {
     let watch = Watch { series: true, digest: true, latency: true, ..Watch::default() };
-    // Whoever does not want to wait ends the whole module.
+    // A page that does not want to wait ends the worker.
     let outcome = lab::run(scenario, seed, &watch, &AtomicBool::new(false));
     let outcome = outcome.map_err(|error| error.to_string())?;
     let flows = rows(&outcome, seed);

@@ -1,4 +1,4 @@
-"""What nobody should type: exit status 2, the place, the remedy, and nothing written.
+"""Nonsense input: exit status 2, the place, the remedy, and nothing written.
 
 The command runs in this process: there are many cases.
 """

@@ -13,7 +13,7 @@ from typing import Any
 
 from lasthop import baseline, hops, pairs
 from lasthop.causes import causes
-from lasthop.errors import UserError, unknown
+from lasthop.errors import UserError
 from lasthop.pairs import Runs
 from lasthop.path import LONGEST_S, Path
 from lasthop.remedy import WORTH, Goal, Limit, Remedy, numbers
@@ -138,7 +138,7 @@ def advise(
             f"advice is for one path, and this scenario has {outline.points}:"
             " set the keys that it sweeps, such as --set links.0.errors.bit=1e-6"
         )
-    index = _flow(outline.flows, flow)
+    index = outline.index(flow)
     if goal is Goal.PAGE:
         scenario = _with_page(scenario, index, alone=len(outline.flows) == 1)
     target = Target(scenario, index)
@@ -301,13 +301,3 @@ def _with_page(scenario: Scenario, flow: int, *, alone: bool) -> Scenario:
     """The scenario with a page instead of what a flow has; by itself, it ends the run."""
     page = scenario.set({f"flows.{flow}.traffic": PAGE})
     return page.set({"duration": f"{LONGEST_S:.0f} s"}) if alone else page
-
-
-def _flow(flows: list[str], wanted: str | None) -> int:
-    if wanted is None:
-        if len(flows) != 1:
-            raise UserError(f"which flow? There are {', '.join(flows)}: give one with --flow")
-        return 0
-    if wanted not in flows:
-        raise unknown("flow", wanted, flows)
-    return flows.index(wanted)

@@ -40,7 +40,7 @@ _ENDS = re.compile(rb"lasthop.*PAR1\Z|/Creator \(lasthop\).*%%EOF\s*\Z", re.DOTA
 
 
 def is_ours(path: Path) -> bool:
-    """Whether lasthop wrote a file. An empty one is nobody's: nothing is lost with it."""
+    """Whether lasthop wrote a file, or it is empty: nothing is lost with it."""
     with path.open("rb") as file:
         start = file.read(_SEEN)
         file.seek(max(0, file.seek(0, os.SEEK_END) - _SEEN))

@@ -13,7 +13,7 @@ from typing import Any, Unpack, cast
 from lasthop import _lasthop as engine
 from lasthop import library, toml
 from lasthop.build import follows, is_unicode, plain
-from lasthop.errors import UserError, nearest
+from lasthop.errors import UserError, nearest, unknown
 from lasthop.files import write_text
 from lasthop.keys import ScenarioKeys
 
@@ -39,6 +39,17 @@ class Outline:
     links: list[str]
     #: The columns of a sweep's rows, and what is in each: text, integer, float or boolean.
     columns: dict[str, str]
+
+    def index(self, flow: str | None) -> int:
+        """The place of a flow among the flows, by its name; None is the only one."""
+        if flow is None:
+            if len(self.flows) != 1:
+                names = ", ".join(self.flows)
+                raise UserError(f"which flow? Give one by --flow: {names}")
+            return 0
+        if flow not in self.flows:
+            raise unknown("flow", flow, self.flows)
+        return self.flows.index(flow)
 
 
 @dataclass(frozen=True, init=False, repr=False)

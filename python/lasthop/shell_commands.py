@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from lasthop import show, terminal, units
-from lasthop.errors import INTERRUPTED, UserError, unknown
+from lasthop.errors import INTERRUPTED
 from lasthop.results import Health
 from lasthop.scenario import Scenario, setting
 from lasthop.shell import (
@@ -94,7 +94,7 @@ def shell(
     """
     become_permitted(machine=serve is None)
     scenario = Scenario.load(file).set(dict(setting(text) for text in settings or ()))
-    index = _flow(scenario, flow)
+    index = scenario.outline().index(flow)
     said: list[str] = []
     lead_s = 0.0
     if remedy is not None or boxes:
@@ -132,17 +132,6 @@ def shell(
     if not quiet:
         _summarize(done)
     raise typer.Exit(status)
-
-
-def _flow(scenario: Scenario, wanted: str | None) -> int:
-    flows = scenario.outline().flows
-    if wanted is None:
-        if len(flows) != 1:
-            raise UserError(f"at which flow's receiver? Give one by --flow: {', '.join(flows)}")
-        return 0
-    if wanted not in flows:
-        raise unknown("flow", wanted, flows)
-    return flows.index(wanted)
 
 
 def _introduce(network: Shell, said: list[str], *, machine: bool) -> None:

@@ -20,7 +20,7 @@ fn launch(words: &[&str]) -> Launch {
     }
 }
 
-/// Of a process that has ended, and whose end nobody has asked for, there is no namespace.
+/// A process that has ended, but was not waited for, has no namespace.
 fn is_running(process: u32) -> bool {
     std::fs::metadata(format!("/proc/{process}/ns/net")).is_ok()
 }

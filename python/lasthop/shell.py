@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,8 +193,10 @@ class Shell:
         shell has it."""
         resolver = resolv_conf() if self._machine else None
         environment = self._environment(more or {})
-        process = self._launch(words, environment, resolver=resolver)
-        with _passing_on(process):
+        # From before the program runs, as it may be interrupted before this process goes on.
+        with _interrupts() as pass_to:
+            process = self._launch(words, environment, resolver=resolver)
+            pass_to(process)
             _, status = os.waitpid(process, 0)
         self._children.discard(process)
         return _status(status)
@@ -267,17 +269,30 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _passing_on(process: int) -> Iterator[None]:
-    """Ctrl-C is for a program, which decides what becomes of it."""
+def _interrupts() -> Iterator[Callable[[int], None]]:
+    """Ctrl-C is for a program, which decides what becomes of it. Yields the function that names the
+    process, which gets what came before, too."""
+    process: int | None = None
+    waiting: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        # From the terminal, it has got the signal itself.
-        if not _at_terminal():
+        # From the terminal, the program has got the signal itself.
+        if _at_terminal():
+            return
+        if process is None:
+            waiting.append(number)
+        else:
+            os.kill(process, number)
+
+    def pass_to(started: int) -> None:
+        nonlocal process
+        process = started
+        for number in waiting:
             os.kill(process, number)
 
     before = {of: signal.signal(of, pass_on) for of in (signal.SIGINT, signal.SIGQUIT)}
     try:
-        yield
+        yield pass_to
     finally:
         for of, handler in before.items():
             signal.signal(of, handler)

@@ -92,6 +92,18 @@ impl Counted {
     }
 }
 
+/// What a gateway has counted, and the packets that it has passed, once the last ones of a transfer have come.
+fn settled(daemon: &gateway::Daemon) -> (gateway::Observation, u64) {
+    loop {
+        let observed = daemon.observe().unwrap();
+        thread::sleep(Duration::from_millis(50));
+        let packets = daemon.counts().unwrap().passed;
+        if daemon.observe().unwrap().counters == observed.counters {
+            return (observed, packets);
+        }
+    }
+}
+
 #[test]
 fn the_mobile_host_tells_corruption_from_congestion_by_the_marks_of_either_data_path() {
     beside(|| {
@@ -101,8 +113,7 @@ fn the_mobile_host_tells_corruption_from_congestion_by_the_marks_of_either_data_
             let keys = format!("mode = \"spep\"\ndata_path = \"{path}\"");
             let daemon = world.gateway(&keys);
             transfer(&world, BYTES);
-            let observed = daemon.observe().unwrap();
-            let packets = daemon.counts().unwrap().passed;
+            let (observed, packets) = settled(&daemon);
             daemon.stop();
             let counts = Counted::of(world);
             eprintln!("{path}: {observed:?} {counts:?}");

@@ -1,7 +1,4 @@
-"""Markdown from bench/results: for the book, for the terminal, and for the README.
-
-python bench/tables.py                  writes the measured part of the README
-"""
+"""Markdown from bench/results: for the book, for the terminal, and for the README."""
 
 from __future__ import annotations
 
@@ -27,13 +24,6 @@ from lasthop.publications.study import book
 Result = Any
 
 
-def write(folder: Path) -> None:
-    """Writes every table into a folder, as NAME.md; what was not measured says so."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in all_tables():
-        (folder / f"{name}.md").write_text(f"{text}\n")
-
-
 def all_tables() -> Iterator[tuple[str, str]]:
     """Name and Markdown of every table."""
     for name, (file, table) in TABLES.items():
@@ -41,6 +31,7 @@ def all_tables() -> Iterator[tuple[str, str]]:
         measured = path.exists()
         yield name, table(json.loads(path.read_text())) if measured else "*Not measured yet.*"
     yield from of_publications()
+    yield "readme", readme()
 
 
 def speed(result: Result) -> str:
@@ -382,6 +373,12 @@ def cell(rows: Result, metric: str, **case: object) -> Result:
     raise LookupError(f"no {metric} of {case}")
 
 
+def readme() -> str:
+    """What the README says of the first experiment and of the peers."""
+    rows = json.loads((RESULTS / "bbn8333-sim1.json").read_text())
+    return f"{readme_gain(rows)}\n\n{readme_peers()}"
+
+
 def readme_gain(rows: Result) -> str:
     """The README's table of the first experiment."""
     case = {"rate_bps": 1.5e6, "one_way_delay_s": 0.32, "profile": "ns2-2001", "recovery": "sack"}
@@ -446,20 +443,6 @@ def faster(rows: Sequence[Result], simulator: str, variant: str) -> str:
     if not ratios:
         return ""
     return f"{min(ratios):.1f} to {max(ratios):.1f} times as many as {simulator}"
-
-
-README = RESULTS.parent.parent / "README.md"
-BEGIN, END = "<!-- measured:begin -->", "<!-- measured:end -->"
-
-
-def readme() -> str:
-    """The README with its measured part as the results have it."""
-    text = README.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    rows = json.loads((RESULTS / "bbn8333-sim1.json").read_text())
-    measured = f"{readme_gain(rows)}\n\n{readme_peers()}"
-    return f"{before}{BEGIN}\n{measured}\n{END}{after}"
 
 
 TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
@@ -546,7 +529,3 @@ def spent(about: Result) -> str:
     return "\n\n".join(
         f"Seconds of one core: {', '.join(words)}. {on_what}" for on_what, words in seconds.items()
     )
-
-
-if __name__ == "__main__":
-    README.write_text(readme())

@@ -1,20 +1,10 @@
 """Configuration of the book, which `make book` builds into build/book.
 
-Every measured number in it comes from a file of bench/results: the tables are made from those
-files when the book is built.
+Every measured number in it comes from a file of bench/results: bench/pages.py writes the tables.
 """
 
 import logging
-import sys
 from importlib.metadata import version as version_of
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "bench"))
-
-import tables  # noqa: E402
-
-tables.write(ROOT / "docs" / "generated")
 
 project = "lasthop"
 author = "The lasthop authors"
@@ -24,7 +14,7 @@ version = release = version_of("lasthop")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "generated"]
+exclude_patterns = ["_build"]
 
 # Notebooks are text, and run whenever the book is built: a mistake in one is a mistake of the book.
 nb_execution_mode = "force"

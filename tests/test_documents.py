@@ -2,10 +2,12 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import pages
 import pytest
 import reference
 import tables
@@ -15,9 +17,36 @@ from lasthop import __version__
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_the_readme_says_what_the_results_say() -> None:
-    """`python bench/tables.py` writes the measured part anew."""
-    assert (ROOT / "README.md").read_text() == tables.readme()
+@pytest.fixture(scope="module")
+def by_name() -> Mapping[str, str]:
+    """All tables of the results."""
+    return dict(tables.all_tables())
+
+
+@pytest.mark.parametrize("page", list(pages.pages()), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_says_what_the_results_say(page: Path, by_name: Mapping[str, str]) -> None:
+    """`python bench/pages.py` writes the tables anew."""
+    text = page.read_text()
+    assert text == pages.with_tables(text, by_name)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!-- table: a -->\n",
+        "<!-- table: a -->\n<!-- table: a -->\n<!-- table ends -->\n",
+        "<!-- table: a -->\n<!-- table ends -->\nmore\n<!-- table ends -->\n",
+        "<!-- table: b -->\n<!-- table ends -->\n",
+    ],
+)
+def test_a_page_with_half_a_place_or_an_unknown_table_is_refused(page: str) -> None:
+    with pytest.raises(ValueError, match="table"):
+        pages.with_tables(page, {"a": "| 1 |"})
+
+
+def test_a_table_replaces_what_stood_in_its_place() -> None:
+    page = "Before.\n\n<!-- table: a -->\n\n| old |\n\n<!-- table ends -->\n\nAfter.\n"
+    assert pages.with_tables(page, {"a": "| 1 |"}) == page.replace("old", "1")
 
 
 def test_the_reference_of_scenarios_is_made_of_the_schema() -> None:
@@ -25,9 +54,9 @@ def test_the_reference_of_scenarios_is_made_of_the_schema() -> None:
     assert reference.PAGE.read_text(encoding="utf-8") == reference.page()
 
 
-def test_every_table_of_the_book_has_been_measured() -> None:
+def test_every_table_of_the_book_has_been_measured(by_name: Mapping[str, str]) -> None:
     """A table without a result would be an empty promise."""
-    for name, text in tables.all_tables():
+    for name, text in by_name.items():
         assert "Not measured" not in text, name
 
 

@@ -36,12 +36,12 @@ def hop(row: Result) -> str:
 
 
 def of_hops(rows: Sequence[Result], cell: Callable[[Result], str]) -> str:
-    """A line for each hop, a column for each candidate."""
-    names = list(dict.fromkeys(row["what"] for row in rows))
-    lines = ["| hop | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
-    for of in dict.fromkeys(map(hop, rows)):
-        found = {row["what"]: cell(row) for row in rows if hop(row) == of}
-        lines.append(f"| {of} | " + " | ".join(found.get(name, "") for name in names) + " |")
+    """A line for each candidate, a column for each hop."""
+    hops = list(dict.fromkeys(map(hop, rows)))
+    lines = ["| | " + " | ".join(hops) + " |", "| --- |" + " ---: |" * len(hops)]
+    for what in dict.fromkeys(row["what"] for row in rows):
+        found = {hop(row): cell(row) for row in rows if row["what"] == what}
+        lines.append(f"| {what} | " + " | ".join(found.get(of, "") for of in hops) + " |")
     return "\n".join(lines)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import http.server
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import browser as browser
+from browsers import in_browser
 
 import lasthop
 from lasthop import Scenario
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is missing")
-
 ROOT = Path(__file__).resolve().parent.parent
-CHROMIUM = shutil.which("chromium")
 PRESETS = (
     "examples/geo-lossy",
     "examples/geo-clean",
@@ -46,7 +44,7 @@ def _has_wasm() -> bool:
 
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="it needs Chromium"),
+    in_browser,
     pytest.mark.skipif(not _has_wasm(), reason="it needs Rust's wasm32-unknown-unknown"),
 ]
 
@@ -67,15 +65,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/index.html"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # Root has no sandbox; the page is ours.
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 class Page:

@@ -110,9 +110,10 @@ def svg(figure: Figure, name: str, title: str) -> str:
     # The glyphs' ids are those of the characters, the same in every picture of the page.
     element = re.sub(r'\bid="', f'id="{name}-', element)
     element = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", element)
-    # The page says how wide it is; the height follows.
+    # The page says how wide it is, and knows by the width in points how large its words are.
     element = re.sub(r'(<svg[^>]*?) width="[^"]*"| height="[^"]*"', r"\1", element, count=2)
     labels = f'role="img" aria-labelledby="{name}-title {name}-about"'
+    labels += f' style="--points: {72 * figure.get_figwidth():g}"'
     words = (
         f'<title id="{name}-title">{html.escape(title)}</title>'
         f'<desc id="{name}-about">{html.escape(described(figure))}</desc>'

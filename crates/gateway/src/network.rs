@@ -94,8 +94,7 @@ impl Network {
             self.rules.iter().try_for_each(|rule| self.netlink.add_rule(rule))?;
             let found = self.netlink.rules();
             check(&self.rules, &found)?;
-            let mut others =
-                found.iter().filter(|rule| is_ours(rule) && !self.rules.contains(rule));
+            let mut others = found.iter().filter(|rule| !self.rules.contains(rule));
             // In place of one for all protocols, the kernel may remove one that comes before it.
             match others.next() {
                 Some(other) => self.netlink.remove_rule(other)?,
@@ -177,16 +176,6 @@ pub(crate) fn families(gateway: &Gateway) -> impl Iterator<Item = Family> {
     })
 }
 
-/// Whether a gateway has made a rule, this one or another.
-pub(crate) fn is_ours(rule: &Rule) -> bool {
-    DEVICES.contains(&rule.interface.as_str()) || is_ours_by(rule.priority, rule.table)
-}
-
-/// The same, by the priority and the table of the rule.
-pub(crate) fn is_ours_by(priority: u32, table: u32) -> bool {
-    [PRIORITY, TO_HOST].contains(&priority) && TABLES.contains(&table)
-}
-
 /// Whether the rules that there are now are as they were to be: before Linux 4.17, the kernel adds rules without
 /// their protocol.
 fn check(wanted: &[Rule], found: &[Rule]) -> Result<(), Error> {
@@ -234,12 +223,9 @@ pub(crate) fn notifying(netlink: &Netlink, gateway: &Gateway) -> Vec<IpAddr> {
 /// many there were.
 pub(crate) fn remove_rules() -> Result<usize, Error> {
     let netlink = Netlink::open()?;
-    let ours: Vec<_> = netlink.rules().into_iter().filter(is_ours).collect();
+    let ours = netlink.rules();
     ours.iter().try_for_each(|rule| netlink.remove_rule(rule))?;
-    // Another program's table is left alone.
-    if ours.iter().any(|rule| rule.table == STATION_TABLE) {
-        netlink.remove_default_route(Family::V4, STATION_TABLE)?;
-    }
+    netlink.remove_default_route(Family::V4, STATION_TABLE)?;
     Ok(ours.len())
 }
 

@@ -10,7 +10,7 @@ mod rules;
 pub use monitor::{Attachment, Monitor};
 pub use netlink_packet_route::IpProtocol;
 pub use routes::{Network, Route};
-pub use rules::{AnyRule, Family, Rule};
+pub use rules::{AnyRule, Family, ORIGIN, Rule};
 
 use crate::Error;
 use crate::error::Doing;

@@ -3,7 +3,7 @@
 use super::{Finding, interfaces};
 use crate::network::{self, DEVICES, PRIORITY, TABLES};
 use live::Netlink;
-use live::netlink::{AnyRule, Family, IpProtocol, Rule, sysctl};
+use live::netlink::{AnyRule, Family, IpProtocol, ORIGIN, Rule, sysctl};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
@@ -164,11 +164,11 @@ pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ours = network::rules(gateway);
     for rule in netlink.all_rules() {
-        let AnyRule { family, priority, interface, protocol, table } = &rule;
+        let AnyRule { family, priority, interface, protocol, table, is_own } = &rule;
         // That of the local table, one that comes later, or one for what the gateway does not get.
         let is_of_others = protocol.is_some() && ours.iter().all(|rule| rule.protocol != *protocol);
         let is_local = *table == Some(Rule::LOCAL);
-        if is_local || *priority > PRIORITY || is_of_others {
+        if is_local || *is_own || *priority > PRIORITY || is_of_others {
             continue;
         }
         let command = match family {
@@ -178,14 +178,10 @@ pub(super) fn rules(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
         let shown = format!("{command} rule with priority {priority}");
         match interface {
             Some(name) if interfaces(gateway).any(|ours| ours == name) => {
-                let ours = table.is_some_and(|of| network::is_ours_by(*priority, of));
-                if !ours {
-                    let message =
-                        format!("an {shown} takes what arrives by {name} before the gateway");
-                    let of = condition(*protocol);
-                    let mend = format!("{command} rule del priority {priority} iif {name}{of}");
-                    findings.push(Finding::error("rules", message, Some(mend)));
-                }
+                let message = format!("an {shown} takes what arrives by {name} before the gateway");
+                let of = condition(*protocol);
+                let mend = format!("{command} rule del priority {priority} iif {name}{of}");
+                findings.push(Finding::error("rules", message, Some(mend)));
             }
             Some(_) => {}
             None if *priority < PRIORITY => {
@@ -284,11 +280,11 @@ pub(super) fn own(netlink: &Netlink, gateway: &Gateway) -> Vec<Finding> {
         let (command, of) = (command(*family), condition(*protocol));
         let but_default = if *but_default { " suppress_prefixlength 0" } else { "" };
         let mend = format!(
-            "{command} rule add priority {priority} iif {interface}{of} table {table}{but_default}"
+            "{command} rule add priority {priority} iif {interface}{of} table {table}{but_default} protocol {ORIGIN}"
         );
         findings.push(Finding::error("rules", message, Some(mend)));
     }
-    for rule in found.iter().filter(|rule| network::is_ours(rule) && !wanted.contains(rule)) {
+    for rule in found.iter().filter(|rule| !wanted.contains(rule)) {
         let message = format!("one more {} to the gateway", about(rule));
         findings.push(Finding::advice("rules", message, Some("lasthopd upgrade".to_owned())));
     }

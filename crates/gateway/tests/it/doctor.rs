@@ -4,7 +4,7 @@ use crate::common::{CLEAN, Folder, GATEWAY, World, alone, beside, configuration,
 use crate::datagrams::talk;
 use gateway::Daemon;
 use gateway::doctor::{Finding, Severity, examine};
-use live::netlink::{Family, IpProtocol, Rule, set_sysctl};
+use live::netlink::{Family, set_sysctl};
 use live::{Netlink, Offload, Tun};
 use scenario::IpVersion;
 use std::net::{TcpListener, UdpSocket};
@@ -69,7 +69,7 @@ fn what_a_running_gateway_has_lost_is_found_with_the_command_that_brings_it_back
             assert_eq!(found(&world, "", true), []);
         }
         // All packets, as gateways of before have directed them.
-        run("ip rule add priority 100 iif link0 table 201");
+        run("ip rule add priority 100 iif link0 table 201 protocol 76");
         let findings = found(&world, "", true);
         let [finding] = findings.as_slice() else { panic!("{findings:?}") };
         assert_eq!(finding.severity, Severity::Advice);
@@ -159,31 +159,33 @@ fn interfaces_are_there_and_up() {
 fn rules_routes_devices_and_ports_of_somebody_else_are_found() {
     alone(|| {
         let Some(world) = World::new(CLEAN, "taken") else { return };
-        let rule = |priority, table| Rule {
-            family: Family::V6,
-            priority,
-            interface: "link0".to_owned(),
-            protocol: None,
-            table,
-            but_default: false,
+        let ip = |words: &str| {
+            let status = world.at(GATEWAY, || Command::new("ip").args(words.split(' ')).status());
+            assert!(status.unwrap().success(), "ip {words}");
         };
+        // The last is like one of the gateway's.
+        for (rule, table) in [
+            ("priority 50 iif link0", "main"),
+            ("priority 100 iif link0", "77"),
+            ("priority 50 iif link0 ipproto tcp", "main"),
+            ("priority 100 iif link0 ipproto udp", "201"),
+            ("priority 100 iif link0", "201"),
+        ] {
+            ip(&format!("-6 rule add {rule} table {table}"));
+            if !rule.contains("udp") {
+                refused(&world, "", "rules", &format!("ip -6 rule del {rule}"));
+            } else {
+                assert_eq!(found(&world, "", false), [], "a gateway does not get it");
+            }
+            ip(&format!("-6 rule del {rule} table {table}"));
+        }
+        // One that a gateway has left behind, and one that comes later.
+        for harmless in ["priority 100 iif link0 protocol 76", "priority 101 iif link0"] {
+            ip(&format!("-6 rule add {harmless} table 201"));
+            assert_eq!(found(&world, "", false), [], "{harmless}");
+            ip(&format!("-6 rule del {harmless} table 201"));
+        }
         let netlink = world.at(GATEWAY, || Netlink::open().unwrap());
-        for other in [rule(50, 254), rule(100, 77)] {
-            netlink.add_rule(&other).unwrap();
-            let mend = format!("ip -6 rule del priority {} iif link0", other.priority);
-            refused(&world, "", "rules", &mend);
-            netlink.remove_rule(&other).unwrap();
-        }
-        let of = |protocol| Rule { protocol: Some(protocol), ..rule(50, 254) };
-        netlink.add_rule(&of(IpProtocol::Tcp)).unwrap();
-        refused(&world, "", "rules", "ip -6 rule del priority 50 iif link0 ipproto tcp");
-        netlink.remove_rule(&of(IpProtocol::Tcp)).unwrap();
-        // One that a gateway has left behind, one that comes later, and one for what a gateway does not get.
-        for harmless in [rule(100, 201), rule(101, 77), of(IpProtocol::Udp)] {
-            netlink.add_rule(&harmless).unwrap();
-            assert_eq!(found(&world, "", false), []);
-            netlink.remove_rule(&harmless).unwrap();
-        }
         let tun = world.at(GATEWAY, || Tun::open("lh-wan", Offload::None, 1500).unwrap());
         refused(&world, "", "device lh-wan", "systemctl stop lasthopd, or ip link delete lh-wan");
         drop(tun);

@@ -6,6 +6,8 @@ use live::inline::Side;
 use live::netlink::Rule;
 use scenario::IpVersion;
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -69,6 +71,30 @@ fn a_gateway_starts_again_after_one_that_has_left_its_rules() {
         exchange(&world, IpVersion::V6, [100_000, 100_000]);
         assert_eq!(daemon.boxes().unwrap().get("split connections"), Some(&1));
         daemon.stop();
+    });
+}
+
+#[test]
+fn rules_and_routes_of_other_programs_stay_even_if_they_look_like_its_own() {
+    beside(|| {
+        let Some(world) = World::new(CLEAN, "others") else { return };
+        let shell = |command: &str| {
+            let output = world.at(GATEWAY, || Command::new("sh").args(["-c", command]).output());
+            let output = output.unwrap();
+            assert!(output.status.success(), "{command}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        shell("ip rule add priority 100 iif lan9 ipproto tcp table 201 protocol static");
+        shell("ip route add default dev link1 table 203 protocol static");
+        let others = || shell("ip rule show; ip route show table 203");
+        let before = others();
+        assert!(before.contains("iif lan9") && before.contains("dev link1"), "{before}");
+        let daemon = world.gateway("");
+        daemon.stop();
+        let removed =
+            world.at(GATEWAY, || gateway::clean_up(Path::new("/nowhere/socket"))).unwrap();
+        assert_eq!(removed, 0);
+        assert_eq!(others(), before);
     });
 }
 

@@ -4,15 +4,17 @@ use super::Netlink;
 use crate::Error;
 use crate::error::Doing;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
-use netlink_packet_route::route::{
-    RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
-};
+use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteScope, RouteType};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
+
+/// The origin (`FRA_PROTOCOL`, `rtm_protocol`) of the rules that are made here, and of routes for them: a number that no
+/// other program has (`rt_protos` of iproute2). It tells them from those of others.
+pub const ORIGIN: u8 = 76;
 
 /// A version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +75,14 @@ impl Rule {
             RuleAttribute::Priority(self.priority),
             RuleAttribute::Iifname(self.interface.clone()),
             RuleAttribute::Table(self.table),
+            RuleAttribute::Protocol(ORIGIN.into()),
         ];
         message.attributes.extend(self.protocol.map(RuleAttribute::IpProtocol));
         message.attributes.extend(self.but_default.then_some(RuleAttribute::SuppressPrefixLen(0)));
         message
     }
 
-    /// `None` if a message is of another kind of rule.
+    /// `None` if a message is of another kind of rule, or of another program's.
     fn of(family: Family, message: &RuleMessage) -> Option<Rule> {
         let mut rule = Rule {
             family,
@@ -89,8 +92,10 @@ impl Rule {
             table: 0,
             but_default: false,
         };
+        let mut is_own = false;
         for attribute in &message.attributes {
             match attribute {
+                RuleAttribute::Protocol(origin) => is_own = u8::from(*origin) == ORIGIN,
                 RuleAttribute::Priority(priority) => rule.priority = *priority,
                 RuleAttribute::Iifname(interface) => rule.interface.clone_from(interface),
                 RuleAttribute::IpProtocol(protocol) => rule.protocol = Some(*protocol),
@@ -106,7 +111,7 @@ impl Rule {
             }
         }
         let is_such = message.header.action == RuleAction::ToTable && !rule.interface.is_empty();
-        is_such.then_some(rule)
+        (is_such && is_own).then_some(rule)
     }
 }
 
@@ -123,6 +128,8 @@ pub struct AnyRule {
     pub protocol: Option<IpProtocol>,
     /// The table that routes them, if one does.
     pub table: Option<u32>,
+    /// Whether it was made here ([`ORIGIN`]).
+    pub is_own: bool,
 }
 
 impl Netlink {
@@ -137,11 +144,13 @@ impl Netlink {
                 interface: None,
                 protocol: None,
                 table: is_table.then_some(message.header.table.into()),
+                is_own: false,
             };
             for attribute in &message.attributes {
                 match attribute {
                     RuleAttribute::Priority(priority) => rule.priority = *priority,
                     RuleAttribute::Iifname(interface) => rule.interface = Some(interface.clone()),
+                    RuleAttribute::Protocol(origin) => rule.is_own = u8::from(*origin) == ORIGIN,
                     RuleAttribute::IpProtocol(protocol) => rule.protocol = Some(*protocol),
                     RuleAttribute::Table(table) => rule.table = is_table.then_some(*table),
                     _ => {}
@@ -208,7 +217,7 @@ impl Netlink {
         self.requests.change(message, 0).doing(|| format!("removing a rule for {}", rule.interface))
     }
 
-    /// The rules for packets that arrive by some device.
+    /// The rules for packets that arrive by some device, without those of other programs.
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
         self.rule_messages(Rule::of).into_iter().flatten().collect()
@@ -273,13 +282,14 @@ impl Netlink {
         self.requests.change(message, NLM_F_CREATE | NLM_F_REPLACE).doing(action)
     }
 
-    /// Removes the default route of a table, if it has one.
+    /// Removes the default route that was made here from a table, if it has one.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn remove_default_route(&self, family: Family, table: u32) -> Result<(), Error> {
         let mut route = RouteMessage::default();
         route.header.address_family = family.number();
+        route.header.protocol = ORIGIN.into();
         route.attributes = vec![RouteAttribute::Table(table)];
         match self.requests.change(RouteNetlinkMessage::DelRoute(route), 0) {
             Err(error) if Errno::from_io_error(&error) != Some(Errno::SRCH) => {
@@ -294,7 +304,7 @@ impl Netlink {
 fn default_route(family: AddressFamily, device: u32, table: u32) -> RouteMessage {
     let mut route = RouteMessage::default();
     route.header.address_family = family;
-    route.header.protocol = RouteProtocol::Static;
+    route.header.protocol = ORIGIN.into();
     route.header.scope = RouteScope::Universe;
     route.header.kind = RouteType::Unicast;
     route.attributes = vec![RouteAttribute::Table(table), RouteAttribute::Oif(device)];

@@ -1,4 +1,5 @@
-"""CUBIC and BBR at a gateway before a bad hop in the lab, alone and beside a flow of CUBIC.
+"""CUBIC and BBR at a gateway before a bad hop in the lab, alone and beside a flow of CUBIC: BBR as
+its draft says, and as a gateway has it by default.
 
 python bench/gateway_congestion.py              all hops, in some minutes
 python bench/gateway_congestion.py --seeds 1    each once
@@ -20,6 +21,12 @@ from statistics import median
 import lasthop
 
 MTU = 1500
+#: Congestion controls, by their names in the table.
+CONTROLS = {
+    "CUBIC": 'congestion = "cubic"',
+    "BBR": 'congestion = "bbr"',
+    "BBR, 20 %": 'congestion = "bbr", loss_threshold = 0.2',
+}
 LAN = 'rate = "1 Gbit/s"\nqueue = "5000 packets"\n'
 
 
@@ -51,7 +58,7 @@ router = {{}}
 client = {{}}
 [[nodes.gateway.boxes]]
 box = "spoofer"
-tcp = {{ congestion = "{congestion}" }}
+tcp = {{ {congestion} }}
 cache = "16 MiB"
 hop = "router"
 {known}
@@ -95,8 +102,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="CUBIC and BBR at a gateway.")
     parser.add_argument("--seeds", type=int, default=3)
     seeds = parser.parse_args().seeds
-    print("| hop | rate | CUBIC | BBR | CUBIC beside CUBIC | BBR beside CUBIC |")
-    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    names = [*CONTROLS, *(f"{name} beside CUBIC" for name in CONTROLS)]
+    print(f"| hop | rate | {' | '.join(names)} |")
+    print("| --- | --- |" + " ---: |" * len(names))
     hops = itertools.product((10, 100), (40, 100, 600), (0.0, 0.001, 0.01, 0.05))
     with tempfile.TemporaryDirectory() as name:
         for hop, rate in itertools.product(itertools.starmap(Hop, hops), (False, True)):
@@ -104,7 +112,7 @@ def main() -> None:
                 f"{hop.mbps} Mb/s, {hop.rtt} ms, {100 * hop.loss:g} %",
                 "known" if rate else "",
             ]
-            for beside, congestion in itertools.product((False, True), ("cubic", "bbr")):
+            for beside, congestion in itertools.product((False, True), CONTROLS.values()):
                 values = measured(Path(name), hop, congestion, rate, beside, seeds)
                 *goodputs, half, most = values
                 shares = " and ".join(f"{goodput:.1f}" for goodput in goodputs)

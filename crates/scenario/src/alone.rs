@@ -45,6 +45,14 @@ impl Alone {
         self
     }
 
+    /// The same, but with this threshold of BBR, if it is written or comes by [`Alone::or_congestion`], and has none.
+    pub(crate) fn or_loss_threshold(mut self, share: f64) -> Alone {
+        if let Some(tcp) = &mut self.tcp {
+            tcp.get_mut().or_loss_threshold(share);
+        }
+        self
+    }
+
     /// The same, but with these mechanisms if none are written.
     pub(crate) fn or_mechanisms(mut self, mechanisms: Vec<Mechanism>) -> Alone {
         let tcp = self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));

@@ -310,6 +310,9 @@ impl Gateway {
     /// The congestion control over the hop, by default: losses by corruption below its threshold do not slow it
     /// down (`bench/gateway_congestion.py`).
     const CONGESTION: Congestion = Congestion::Bbr;
+    /// Its threshold where the rate of the hop is known, which no more is sent than, so that losses are corruption: as
+    /// much as its probes at 1.25 times the bandwidth make up for.
+    const LOSS_THRESHOLD: f64 = 0.2;
     /// What the largest packet of a hop may be, bytes.
     const MTU: RangeInclusive<u32> = 256..=65_535;
     /// The most threads that carry connections: queues of a TUN device (`MAX_TAP_QUEUES` of the kernel's tun.c).
@@ -404,7 +407,12 @@ fn resolve(
             reprobing.signal = false;
             // A mobile host may move as often as it does: its messages are authentic.
             reprobing.rate_limit = (written.mode == Mode::Station).then_some(false);
-            own.or_congestion(Gateway::CONGESTION).or_mechanisms(vec![Mechanism::Rlci(reprobing)])
+            let own = own.or_congestion(Gateway::CONGESTION);
+            let own = match written.rate {
+                Some(_) => own.or_loss_threshold(Gateway::LOSS_THRESHOLD),
+                None => own,
+            };
+            own.or_mechanisms(vec![Mechanism::Rlci(reprobing)])
         }
     };
     let tcp = own.resolve(Profile::default(), IpVersion::V4, problems);

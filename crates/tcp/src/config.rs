@@ -26,6 +26,11 @@ pub struct Config {
     pub congestion: Congestion,
     /// The increase function of [`Congestion::Aimd`] in congestion avoidance.
     pub increase: Increase,
+    /// The share of what was outstanding, from 0 to below 1, up to which losses of a round trip are not taken for
+    /// congestion by [`Congestion::Bbr`]: BBR.LossThresh of draft-ietf-ccwg-bbr, which here also keeps the short-term
+    /// model from following such losses. `None` is as the draft says: 2 % while it probes for bandwidth, and any loss
+    /// lowers the short-term model. A round trip of fewer than 50 segments exceeds 2 % with each loss.
+    pub loss_threshold: Option<f64>,
     /// Appropriate byte counting (RFC 3465): the window grows by the octets acknowledged, not by
     /// the number of acknowledgments. The value is the limit L, the segments that one
     /// acknowledgment may add in slow start: at least 1. The RFC permits 1 and 2, for receivers that
@@ -353,6 +358,7 @@ impl Default for Config {
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
             hystart: true,
+            loss_threshold: None,
             validation: Validation::default(),
             restart_after_idle: true,
             limited_transmit: true,

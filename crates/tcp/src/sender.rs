@@ -225,6 +225,7 @@ impl Sender {
             increase: config.increase,
             byte_counting: config.byte_counting,
             hystart: config.hystart.then(|| hystart_limit(config.pacing, config.byte_counting)),
+            loss_threshold: config.loss_threshold,
         };
         let controller = Controller::new(growth, u64::from(mss));
         let pacer = Pacer::new(config.pacing || controller.models_path());

@@ -195,19 +195,23 @@ fn several_workers_are_for_hops_without_a_rate() {
 fn tcp_over_the_hop_has_bbr_unless_the_file_says_otherwise() {
     let congestion = |keys: &str| {
         let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap();
-        format!("{:?}", gateway.tcp.congestion)
+        (format!("{:?}", gateway.tcp.congestion), gateway.tcp.loss_threshold)
     };
     let pair = "mode = \"pair\"\npeer_key = \"key\"\n";
-    for (keys, expected) in [
-        ("", "Bbr"),
-        ("rate = \"10 Mbit/s\"", "Bbr"),
-        ("profile = \"modern\"", "Bbr"),
-        ("tcp = { recovery = \"sack\" }", "Bbr"),
-        ("tcp = { congestion = \"cubic\" }", "Cubic"),
-        ("profile = \"ns2-2007\"", "Aimd"),
-        (pair, "Cubic"), // Over the hop, it has none.
+    for (keys, expected, loss_threshold) in [
+        ("", "Bbr", None),
+        ("rate = \"10 Mbit/s\"", "Bbr", Some(0.2)),
+        ("profile = \"modern\"", "Bbr", None),
+        ("tcp = { recovery = \"sack\" }", "Bbr", None),
+        ("rate = \"1 Mbit/s\"\ntcp = { congestion = \"bbr\" }", "Bbr", Some(0.2)),
+        ("rate = \"1 Mbit/s\"\ntcp = { loss_threshold = 0.02 }", "Bbr", Some(0.02)),
+        ("tcp = { loss_threshold = 0.1 }", "Bbr", Some(0.1)),
+        ("rate = \"1 Mbit/s\"\ntcp = { congestion = \"cubic\" }", "Cubic", None),
+        ("tcp = { congestion = \"cubic\" }", "Cubic", None),
+        ("profile = \"ns2-2007\"", "Aimd", None),
+        (pair, "Cubic", None), // Over the hop, it has none.
     ] {
-        assert_eq!(congestion(keys), expected, "{keys}");
+        assert_eq!(congestion(keys), (expected.to_owned(), loss_threshold), "{keys}");
     }
 }
 
@@ -251,7 +255,11 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
     let text = scenario(keys, &hop).unwrap();
     // Also what a gateway has by default, and no flow.
     let default = scenario("rate = \"10 Mbit/s\"", &hop).unwrap();
-    for part in ["congestion = \"bbr\"", "mechanism = \"rlci\", strict = false, signal = false"] {
+    for part in [
+        "congestion = \"bbr\"",
+        "loss_threshold = 0.2",
+        "mechanism = \"rlci\", strict = false, signal = false",
+    ] {
         assert!(default.contains(part), "no {part} in\n{default}");
     }
     for part in [

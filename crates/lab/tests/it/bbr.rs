@@ -47,6 +47,17 @@ fn random_losses_below_its_threshold_cost_little_and_above_it_more() {
 }
 
 #[test]
+fn losses_below_a_threshold_that_is_set_cost_no_more_than_what_is_lost() {
+    let tolerant = format!("{BBR}, loss_threshold = 0.2");
+    for (loss, draft) in [(0.01, 8.5), (0.05, 4.0)] {
+        let link = format!("forward = {{ errors = {{ packet = {loss} }} }}");
+        let of = |tcp: &str| goodputs(&run(&path("100 packets", &link, &[tcp])))[0];
+        let (all, tolerant, as_drafted) = (9.7 * (1.0 - loss), of(&tolerant), of(BBR));
+        assert!(tolerant > 0.93 * all && as_drafted < draft, "{tolerant} and {as_drafted} Mb/s");
+    }
+}
+
+#[test]
 fn after_an_outage_it_goes_on_at_its_rate() {
     let outage = "outages = { at = [{ start = \"20 s\", end = \"25 s\" }] }";
     let outcome = run(&path("100 packets", outage, &[BBR]));

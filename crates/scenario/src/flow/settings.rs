@@ -11,7 +11,7 @@ use super::receive_window;
 use crate::ceten::Ceten;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{
-    Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
+    Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole, Written,
 };
 use crate::reading::shape::{OrReport as _, table};
 use base::Duration;
@@ -45,6 +45,10 @@ table! {
         /// Growth of `aimd` in congestion avoidance: the name of an increase function, or a table with its
         /// settings; `standard` if absent.
         increase: Spanned<Increase>;
+        /// The share of what is outstanding, from 0 to below 1, up to which `bbr` does not take the losses of a round
+        /// trip for congestion (BBR.LossThresh): for paths that lose packets to corruption. If absent, as
+        /// draft-ietf-ccwg-bbr says: 0.02 while it probes for bandwidth, and else any loss counts.
+        loss_threshold: Spanned<Probability>;
         /// The window grows by the bytes acknowledged (RFC 3465), in slow start by at most this
         /// many segments per ACK, or without a limit (`"all"`); `"off"` counts ACKs.
         byte_counting: ByteCounting;
@@ -158,6 +162,14 @@ pub(crate) struct Settings {
 const LARGEST_MSS: u64 = 65_535 - 40;
 
 impl Table {
+    /// BBR, if it is written, has this threshold if none is.
+    pub(crate) fn or_loss_threshold(&mut self, share: f64) {
+        if self.congestion == Some(Congestion::Bbr) {
+            let threshold = || Spanned::new(0..0, Probability(share));
+            self.loss_threshold.get_or_insert_with(threshold);
+        }
+    }
+
     /// Has these mechanisms if none are written.
     pub(crate) fn or_mechanisms(&mut self, mechanisms: Vec<Mechanism>) {
         self.mechanisms.get_or_insert_with(|| mechanisms.into_iter().map(Entry).collect());
@@ -183,6 +195,7 @@ pub(crate) fn resolve(
     });
     let congestion = tcp.congestion.unwrap_or(defaults.congestion);
     let increase = increase::resolve(tcp.increase, congestion).or_report(problems);
+    let loss_threshold = loss_threshold(tcp.loss_threshold, congestion).or_report(problems);
     let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).or_report(problems);
     let rto = rto(tcp.rto, defaults).or_report(problems);
     let keep_alive = keep_alive::resolve(tcp.keep_alive).or_report(problems);
@@ -198,6 +211,7 @@ pub(crate) fn resolve(
         recovery: tcp.recovery.unwrap_or(defaults.recovery),
         congestion,
         increase: increase?,
+        loss_threshold: loss_threshold?,
         byte_counting: tcp.byte_counting.map_or(defaults.byte_counting, |written| written.0),
         initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
         initial_ssthresh: initial_ssthresh?,
@@ -242,6 +256,20 @@ pub(crate) fn resolve(
     }
     sender.mechanisms.extend(eten.mechanism.clone());
     Some(Settings { sender, receiver, eten })
+}
+
+fn loss_threshold(
+    written: Option<Spanned<Probability>>,
+    congestion: Congestion,
+) -> Result<Option<f64>, Problem> {
+    let Some(written) = written else { return Ok(None) };
+    let Probability(share) = *written.get_ref();
+    let expected = match congestion {
+        Congestion::Bbr if share < 1.0 => return Ok(Some(share)),
+        Congestion::Bbr => "expected a share below 1",
+        _ => "expected `loss_threshold` with `congestion = \"bbr\"` only",
+    };
+    Err(Problem::at(written.span(), expected))
 }
 
 fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {

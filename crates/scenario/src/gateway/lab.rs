@@ -112,17 +112,20 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
     text
 }
 
-/// The settings of TCP as they are written, with the congestion control and the mechanisms, whose defaults are the
-/// gateway's own.
+/// The settings of TCP as they are written, with the congestion control, its threshold and the mechanisms, whose
+/// defaults are the gateway's own.
 fn tcp(gateway: &Gateway, written: &Table) -> Table {
     let own = ["profile", "tcp"].into_iter();
     let mut all: Table =
         own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))).collect();
     let tcp = all.entry("tcp").or_insert_with(|| Table::new().into()).as_table_mut();
     let Some(tcp) = tcp else { return all };
-    let Config { congestion, mechanisms, .. } = &gateway.tcp;
+    let Config { congestion, loss_threshold, mechanisms, .. } = &gateway.tcp;
     if let Ok(congestion) = Value::try_from(congestion) {
         tcp.entry("congestion").or_insert(congestion);
+    }
+    if let Some(threshold) = *loss_threshold {
+        tcp.entry("loss_threshold").or_insert(threshold.into());
     }
     if let Ok(mechanisms) = Value::try_from(mechanisms) {
         tcp.entry("mechanisms").or_insert(mechanisms);

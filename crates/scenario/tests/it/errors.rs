@@ -219,6 +219,20 @@ fn increase_functions_are_for_aimd() {
 }
 
 #[test]
+fn a_loss_threshold_is_a_share_for_bbr() {
+    rejects(
+        ("eten = \"none\"", "congestion = \"cubic\", loss_threshold = 0.1"),
+        "0.1",
+        "`flows.0.tcp.loss_threshold = 0.1`: expected `loss_threshold` with `congestion = \"bbr\"` only",
+    );
+    rejects(
+        ("eten = \"none\"", "congestion = \"bbr\", loss_threshold = 1"),
+        "1",
+        "`flows.0.tcp.loss_threshold = 1`: expected a share below 1",
+    );
+}
+
+#[test]
 fn an_increase_function_is_a_name_or_a_table_with_its_policy() {
     let rejects = |written: &str, marked: &str, message: &str| {
         let message = format!("`flows.0.tcp.increase{message}");
@@ -547,7 +561,7 @@ fn a_sweep_goes_where_there_is_something() {
     rejects_sweep(
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
-         `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `byte_counting`, \
+         `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `loss_threshold`, `byte_counting`, \
          `initial_window`, `initial_ssthresh`, `hystart`, `window_validation`, `restart_after_idle`, \
          `limited_transmit`, `delayed_ack`, `rto`, `retries`, \
          `syn_retries`, `syn_ack_retries`, `ssthresh_on_backoff`, `reduction`, \

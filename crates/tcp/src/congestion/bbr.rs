@@ -15,7 +15,7 @@ use losses::ShortTerm;
 use serde::{Deserialize, Serialize};
 use states::State;
 
-/// BBR.LossThresh: the highest loss rate of a round trip while probing for bandwidth.
+/// BBR.LossThresh: the highest loss rate of a round trip while probing for bandwidth, if no other is set.
 const LOSS_THRESHOLD: f64 = 0.02;
 /// BBR.Beta
 const BETA: f64 = 0.7;
@@ -29,6 +29,8 @@ const PACING_MARGIN: f64 = 0.99;
 /// BBR's state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bbr {
+    /// BBR.LossThresh, if it is set; the short-term model follows it then.
+    loss_threshold: Option<f64>,
     mss: u64,
     /// C.InitialCwnd
     initial_window: u64,
@@ -131,8 +133,9 @@ struct Sample {
 }
 
 impl Bbr {
-    pub(super) fn new(_: Growth, window: u64) -> Bbr {
+    pub(super) fn new(growth: Growth, window: u64) -> Bbr {
         Bbr {
+            loss_threshold: growth.loss_threshold,
             mss: 1,
             initial_window: window,
             window,
@@ -327,7 +330,8 @@ impl CongestionControl for Bbr {
     }
 
     fn reset(&mut self, window: u64, _ssthresh: Option<u64>) {
-        *self = Bbr { mss: self.mss, ..Bbr::new(Growth::default(), window) };
+        let growth = Growth { loss_threshold: self.loss_threshold, ..Growth::default() };
+        *self = Bbr { mss: self.mss, ..Bbr::new(growth, window) };
     }
 
     fn pacing(&self) -> Option<Rate> {

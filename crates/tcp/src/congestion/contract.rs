@@ -259,6 +259,7 @@ proptest! {
             increase: increase.1,
             byte_counting,
             hystart: limit,
+            loss_threshold: None,
         };
         let controller = Controller::new(growth, segments * u64::from(mss));
         let measures = congestion.0.starts_with("westwood");

@@ -597,6 +597,8 @@ pub(crate) struct Growth {
     pub(crate) byte_counting: Option<u32>,
     /// HyStart++, if used, with its limit L in segments.
     pub(crate) hystart: Option<u32>,
+    /// As [`crate::Config::loss_threshold`].
+    pub(crate) loss_threshold: Option<f64>,
 }
 
 #[cfg(test)]

@@ -104,14 +104,15 @@ impl Bbr {
             self.max_bw.add(sample.rate, sample.app_limited);
         }
         if self.short_term.round_starts {
-            self.adapt_to_losses();
+            self.adapt_to_losses(sample);
             self.short_term.lossy = false;
         }
     }
 
     /// AdaptLowerBoundsFromCongestion
-    fn adapt_to_losses(&mut self) {
-        if self.state.is_probing_bw() || !self.short_term.lossy {
+    fn adapt_to_losses(&mut self, sample: &Sample) {
+        let is_tolerated = self.loss_threshold.is_some() && !self.is_inflight_too_high(sample);
+        if self.state.is_probing_bw() || !self.short_term.lossy || is_tolerated {
             return;
         }
         let (max_bw, window) = (self.max_bw.get(), self.window);
@@ -147,15 +148,21 @@ impl Bbr {
             return;
         }
         let since_sent = self.lost.since(lost.delivered);
-        if is_too_high(since_sent, lost.in_flight) {
-            let volume = inflight_at_loss(lost, since_sent);
+        let threshold = self.loss_threshold();
+        if is_too_high(since_sent, lost.in_flight, threshold) {
+            let volume = inflight_at_loss(lost, since_sent, threshold);
             self.handle_inflight_too_high(lost.now, volume, lost.app_limited);
         }
     }
 
     /// IsInflightTooHigh
-    pub(super) fn is_inflight_too_high(sample: &Sample) -> bool {
-        is_too_high(sample.lost, sample.sent_in_flight)
+    pub(super) fn is_inflight_too_high(&self, sample: &Sample) -> bool {
+        is_too_high(sample.lost, sample.sent_in_flight, self.loss_threshold())
+    }
+
+    /// BBR.LossThresh
+    fn loss_threshold(&self) -> f64 {
+        self.loss_threshold.unwrap_or(LOSS_THRESHOLD)
     }
 
     /// HandleInflightTooHigh
@@ -178,7 +185,7 @@ impl Bbr {
         self.in_recovery
             && signals.round_starts
             && signals.ranges >= STARTUP_LOSSES
-            && Bbr::is_inflight_too_high(sample)
+            && self.is_inflight_too_high(sample)
     }
 
     /// SaveStateUponLoss
@@ -214,15 +221,15 @@ impl Bbr {
     }
 }
 
-fn is_too_high(lost: u64, in_flight: u64) -> bool {
-    lost as f64 > in_flight as f64 * LOSS_THRESHOLD
+fn is_too_high(lost: u64, in_flight: u64, threshold: f64) -> bool {
+    lost as f64 > in_flight as f64 * threshold
 }
 
 /// InflightAtLoss
-fn inflight_at_loss(lost: &Lost, since_sent: u64) -> u64 {
+fn inflight_at_loss(lost: &Lost, since_sent: u64, threshold: f64) -> u64 {
     let size = lost.end - lost.start;
     let before = lost.in_flight.saturating_sub(size) as f64;
     let lost_before = since_sent.saturating_sub(size) as f64;
-    let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
+    let prefix = (threshold * before - lost_before) / (1.0 - threshold);
     (before + prefix.max(0.0)) as u64
 }

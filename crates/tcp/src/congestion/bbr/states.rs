@@ -283,7 +283,7 @@ impl Bbr {
                 }
             }
         }
-        if self.inflight_longterm < u64::MAX && !Bbr::is_inflight_too_high(sample) {
+        if self.inflight_longterm < u64::MAX && !self.is_inflight_too_high(sample) {
             self.inflight_longterm = self.inflight_longterm.max(sample.sent_in_flight);
             if self.state == State::Up {
                 self.probe_upward(sample);

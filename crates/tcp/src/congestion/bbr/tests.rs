@@ -425,6 +425,30 @@ fn losses_outside_of_probes_lower_the_bounds_and_the_next_probe_lifts_them() {
 }
 
 #[test]
+fn with_a_threshold_of_its_own_only_losses_above_it_end_probes_and_lower_bounds() {
+    let growth = Growth { loss_threshold: Some(0.2), ..Growth::default() };
+    let tolerant = || {
+        let mut bbr = Bbr::new(growth, MSS);
+        bbr.reset(10 * MSS, None);
+        Path { bbr, ..Path::new() }
+    };
+    // One packet in ten is lost all the time, and one in three.
+    for (loses, tolerated) in [(10, true), (3, false)] {
+        let mut path = tolerant();
+        path.until_state(State::Cruise);
+        path.loses = Some(loses);
+        path.run(Duration::from_millis(600));
+        let model = &path.bbr.short_term;
+        assert_eq!((model.bw, model.inflight) == (f64::MAX, u64::MAX), tolerated, "{loses}");
+        let mut path = tolerant();
+        path.until_state(State::Up);
+        path.loses = Some(loses);
+        path.until_state(State::Down);
+        assert_eq!(path.bbr.inflight_longterm == u64::MAX, tolerated, "{loses}");
+    }
+}
+
+#[test]
 fn losses_that_were_none_give_the_state_back() {
     let mut path = Path::new();
     path.until_state(State::Up);

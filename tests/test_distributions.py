@@ -181,8 +181,8 @@ def test_boxes_are_quartiles() -> None:
     ax = plots.boxes(swept(), "rtt")
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5 packets", "30 packets"]
     assert labels(ax) == ["bulk", "more"]
-    rows = swept().distributions("rtt")["5 packets", "bulk"]
-    box: Any = ax.patches[0]
+    rows = swept().distributions("rtt")["30 packets", "bulk"]
+    box: Any = ax.patches[1]
     corners = box.get_path().vertices[:, 1]
     assert min(corners) == pytest.approx(quantile(rows, 0.25) * 1e3)
     assert max(corners[:4]) == pytest.approx(quantile(rows, 0.75) * 1e3)
@@ -215,6 +215,21 @@ def test_a_figure_has_all_panels_and_says_what_they_show() -> None:
         "One-way delay, probe",
         "Queueing delay",
     ]
+
+
+def test_where_nothing_waits_there_is_no_queueing_delay_to_draw() -> None:
+    traffic = {"udp": {"rate": "24 kbit/s", "packet": "60 B"}}
+    idle = lasthop.run(loaded().set({"flows": [flow("a", "b", traffic=traffic)]}))
+    assert idle.distribution("queue_delay")["time_s"].to_list() == [0]
+    with pytest.raises(UserError, match="no queueing delay above 0"):
+        plots.distribution(idle, "queue_delay")
+    (panel,) = plots.latency(idle, "Probes").axes
+    assert panel.get_title(loc="left") == "One-way delay"
+    bursts = loaded().set(
+        {"flows": [flow("a", "b", traffic={"udp": {**traffic["udp"], "on": "1 s", "off": "1 s"}})]}
+    )
+    with pytest.raises(UserError, match="nothing to draw"):
+        plots.latency(lasthop.run(bursts), "Bursts")
 
 
 def test_many_points_are_drawn_as_boxes() -> None:

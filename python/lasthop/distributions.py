@@ -78,10 +78,14 @@ class Times:
         keys = _distinct(swept, what)
         return cls(what, keys, swept.distributions(what, list(keys)))
 
+    def __bool__(self) -> bool:
+        """Whether there is something to draw: where nothing waits, all times are 0."""
+        return any(_longest(rows) > 0 for rows in self.by.values())
+
     def check(self) -> None:
-        """Raises if there are none."""
-        if not self.by:
-            raise UserError(f"no {TIMES[self.what]} was measured: there is nothing to draw")
+        """Raises if there is nothing to draw."""
+        if not self:
+            raise UserError(f"no {TIMES[self.what]} above 0 was measured: there is nothing to draw")
 
     @property
     def heading(self) -> str:
@@ -109,7 +113,8 @@ class Scale:
         logarithmic = is_wide((left, longest))
         units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
         size, unit = next((of for of in units if longest >= of[0]), units[-1])
-        return cls(left if logarithmic else 0.0, longest, logarithmic, unit, size)
+        # Beyond the longest, where all lines are at 1.
+        return cls(left if logarithmic else 0.0, 1.03 * longest, logarithmic, unit, size)
 
     def apply(self, ax: Axes, which: Literal["x", "y"], what: str) -> None:
         """Names an axis, with plain numbers at 1, 2 and 5 of each power of ten if logarithmic."""
@@ -295,15 +300,14 @@ def draw_all(found: Result | Sweep, title: str) -> Figure:
 
 
 def _panels(found: Result | Sweep) -> list[tuple[str, Times]]:
-    """The distributions that there are, with their titles."""
-    if isinstance(found, Result):
-        return [
-            (TIMES[what].capitalize(), Times.of(found, what, None)) for what in found.distributions
-        ]
-    flows = found.rows[FLOW].unique(maintain_order=True).to_list()
+    """What there is to draw, with the titles."""
+    # The panels of a run have lines for its flows.
+    flows: Sequence[str] = (
+        [] if isinstance(found, Result) else found.rows[FLOW].unique(maintain_order=True).to_list()
+    )
     panels = []
     for what, name in TIMES.items():
-        for flow in [None] if what == "queue_delay" else flows:
-            whose = f", {flow}" if flow is not None and len(flows) > 1 else ""
+        for flow in [None] if what == "queue_delay" or len(flows) < 2 else flows:
+            whose = "" if flow is None else f", {flow}"
             panels.append((name.capitalize() + whose, Times.of(found, what, flow)))
-    return [panel for panel in panels if panel[1].by]
+    return [(name, times) for name, times in panels if times]

@@ -66,7 +66,9 @@ def one(form: Schema) -> str:
     """One kind of value."""
     if "const" in form or "enum" in form:
         words = [form["const"]] if "const" in form else form["enum"]
-        return f"Literal[{', '.join(map(json.dumps, words))}]"
+        texts = [word for word in words if not isinstance(word, bool)]
+        literal = f"Literal[{', '.join(map(json.dumps, texts))}]"
+        return literal if len(texts) == len(words) else f"bool | {literal}"
     match form.get("type"):
         case "boolean":
             return "bool"

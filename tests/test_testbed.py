@@ -89,10 +89,11 @@ def started(transfer: Path) -> subprocess.Popen[str]:
 
 @real
 def test_a_run_shows_the_lab_s_table_and_how_far_it_can_be_trusted(
-    lasthop: Command, transfer: Path
+    lasthop: Command, transfer: Path, tmp_path: Path
 ) -> None:
-    done = lasthop("run", transfer, "--testbed", "--seed", "3")
+    done = lasthop("run", transfer, "--testbed", "--seed", "3", "--latency", "times.svg")
     assert done.returncode == 0, done.stderr
+    assert "share of samples over RTT, ms; lines: ours" in (tmp_path / "times.svg").read_text()
     assert "ours: a → b" in done.stdout
     assert "kernel's: a → b" in done.stdout
     assert "seed 3" in done.stdout
@@ -133,6 +134,9 @@ def test_the_package_runs_on_real_packets_too(transfer: Path) -> None:
     assert result.health is not None
     assert result.health.late_share == 0
     assert result.digest == ""
+    # Of round trips, only our stack has samples.
+    assert result.distribution("rtt")["time_s"][0] > 0.02
+    assert set(result.distributions["queue_delay"]) == {"a->b", "b->a"}
 
 
 @real

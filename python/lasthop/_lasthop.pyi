@@ -135,8 +135,13 @@ def run(
     - `boxes`, by node, if boxes there hold something, a row for every change: `t_s`, and a column
       for each quantity: `held_bytes` and `split_connections` of spoofers and stations,
       `cached_segments` of Snoop; where a node has several boxes, their sums.
-    Their columns are tuples: the type of the values ("i8" or "f8"), the values as bytes, and None
-    or a byte for each that is 0 where there is none.
+
+    `distributions` (list of tuples): what it is of ("rtt", "srtt" and "delay" of a flow,
+    "queue_delay" of a direction), the name of that, and the columns `time_s`, ascending, and
+    `count`, how many samples took so long. One without samples is left out.
+
+    Columns of series and distributions are tuples: the type of the values ("i8" or "f8"), the
+    values as bytes, and None or a byte for each that is 0 where there is none.
 
     With `byte_mode`, every packet is written as bytes and read again before every link, which
     changes nothing but the speed. `pcap` is a file to be written (pcapng) with the packets of
@@ -160,8 +165,8 @@ def run_testbed(
 ) -> dict[str, object]:
     """Runs the scenario once on real packets, without its sweep, in as much time as it lasts.
 
-    `rows`, `links` and `box_drops`: as `run` gives them; counts that an end does not report are
-    None, and `events` is the number of packets that entered links.
+    `rows`, `links`, `box_drops` and `distributions`: as `run` gives them; counts that an end does
+    not report are None, and `events` is the number of packets that entered links.
 
     `health` (dict): `packets` that came to links, how many were `late` or `lost` without a link's
     doing, `median_s`, `p99_s`, `worst_s` (how much later than they should they left a link),
@@ -299,10 +304,12 @@ def sweep(
       flows of UDP; 0, 0, None for others;
     - `data_dropped`: packets with the flow's data that queues, or links that went down, have
       dropped on the whole path;
-    - `rtt_min_s`, `rtt_median_s`, `rtt_p95_s`, `rtt_p99_s`: of the sender's round-trip samples;
-      None without any, and in a sweep unless the scenario has `latency = true`;
-    - `delay_min_s`, `delay_median_s`, `delay_p95_s`, `delay_p99_s`: one-way delays of datagrams
-      that are sent at a constant rate; None like the round trips, and on real packets;
+    - `rtt_min_s`, `rtt_mean_s`, `rtt_median_s`, `rtt_p95_s`, `rtt_p99_s`: of the sender's
+      round-trip samples; None without any, and in a sweep unless the scenario has `latency = true`;
+    - `srtt_mean_s`, `srtt_median_s`, `srtt_p95_s`, `srtt_p99_s`: of the smoothed round-trip time
+      after each of those samples;
+    - `delay_min_s`, `delay_mean_s`, `delay_median_s`, `delay_p95_s`, `delay_p99_s`: one-way delays
+      of datagrams that are sent at a constant rate; None like the round trips, and on real packets;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `reprobes`: how often the sender restarted after an indication of a new path;
@@ -310,10 +317,13 @@ def sweep(
     - `misplaced`: 0, else the run is in error;
     - `dropped` (by queues, and by links that went down), `corrupted`, `corrected` (by their own
       codes), `lost` (vanished): packets on all links of the run;
-    - `queue_delay_median_s`, `queue_delay_p95_s`, `queue_delay_p99_s`: from a packet's acceptance
-      by a link to its transmission, at the direction with the largest 95th percentile; None
-      like the round trips;
-    - `events`: events of the simulation.
+    - `queue_delay_mean_s`, `queue_delay_median_s`, `queue_delay_p95_s`, `queue_delay_p99_s`: from
+      a packet's acceptance by a link to its transmission, at the direction with the largest 95th
+      percentile; None like the round trips;
+    - `events`: events of the simulation;
+    - `rtt_counts`, `srtt_counts`, `delay_counts`, `queue_delay_counts` (str): the distributions
+      that those are of, only if the scenario has `latency = "distributions"`: a JSON list of pairs,
+      a time in nanoseconds, ascending, and how many samples took so long.
 
     Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside
     the simulation failed.

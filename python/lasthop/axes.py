@@ -46,7 +46,7 @@ def short(key: str) -> str:
 def place(ax: Axes, name: str, values: Sequence[Any]) -> dict[Any, float]:
     """Where values stand on the horizontal axis, whose scale and words this sets."""
     numbers, unit, scale = _numbers(values)
-    if numbers is None or (_is_wide(numbers) and min(numbers) <= 0):
+    if numbers is None or (is_wide(numbers) and min(numbers) <= 0):
         # Words, or numbers of all magnitudes and none: side by side.
         ax.set_xticks(range(len(values)), [written(value) for value in values])
         ax.set_xlim(-0.3, len(values) - 0.7)
@@ -54,7 +54,7 @@ def place(ax: Axes, name: str, values: Sequence[Any]) -> dict[Any, float]:
         return {value: float(i) for i, value in enumerate(values)}
     ax.set_xlabel(f"{name}, {unit}" if unit else name)
     places = [number / scale for number in numbers]
-    if _is_wide(numbers):
+    if is_wide(numbers):
         ax.set_xscale("log")
         if len(values) <= 8:
             ax.set_xticks(places, [written(place) for place in places])
@@ -79,7 +79,8 @@ def _numbers(values: Sequence[Any]) -> tuple[list[float] | None, str, float]:
     return None, "", 1.0
 
 
-def _is_wide(numbers: Sequence[float]) -> bool:
+def is_wide(numbers: Sequence[float]) -> bool:
+    """Whether numbers are so far apart that their axis is better logarithmic."""
     positive = [number for number in numbers if number > 0]
     return len(positive) > 1 and max(positive) / min(positive) >= _WIDE
 

@@ -66,6 +66,13 @@ _Set = Annotated[
     ),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+_Latency = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw the distributions of round-trip times and delays: .png, .svg or .pdf.",
+    ),
+]
 _Force = Annotated[bool, typer.Option("--force", help="Replace files that lasthop did not write.")]
 _Threads = Annotated[
     int, typer.Option(min=0, max=1024, help="Parallel threads; 0 uses every core.")
@@ -191,6 +198,7 @@ def run(
             metavar="FILE", help="Write the events of all connections to this file, as JSON lines."
         ),
     ] = None,
+    latency: _Latency = None,
     byte_mode: Annotated[
         bool,
         typer.Option(
@@ -205,24 +213,27 @@ def run(
     as_json: _Json = False,
 ) -> None:
     """Run a scenario once."""
+    if latency is not None:
+        pictures.known(latency)
     if testbed:
         if trace or table or pcap or pcap_at or events or byte_mode:
             raise UserError(
                 "--testbed shows no time series, packets or events, which only the lab does: leave"
                 " out --trace, --format, --pcap, --pcap-at, --events and --bytes"
             )
-        _on_testbed(_scenario(file, settings), seed, as_json)
+        _on_testbed(_scenario(file, settings), seed, as_json, latency, force)
         return
     if pcap_at and pcap is None:
         raise UserError("--pcap-at says where packets are seen, --pcap where they go: give both")
     if table is not None and trace is None:
         raise UserError("--format is that of the time series: give --trace DIR, too")
-    if force and trace is None and pcap is None and events is None:
-        raise UserError("--force is about files: give --trace, --pcap or --events, too")
+    if force and trace is None and pcap is None and events is None and latency is None:
+        raise UserError("--force is about files: give --trace, --pcap, --events or --latency, too")
     scenario = _scenario(file, settings)
     outline = scenario.outline()
     with endings.writing():
         kind = table or Table.CSV
+        outputs = [] if latency is None else [latency]
         if trace is not None:
             files.claim_folder(trace)
             groups = {
@@ -231,8 +242,8 @@ def run(
                 "queue": outline.links,
             }
             series = show.series_files(trace, kind, groups)
-            outputs = [*series, trace / show.PICTURE]
-            files.claim(*outputs, inputs=scenario.inputs, force=force)
+            outputs += [*series, trace / show.PICTURE]
+        files.claim(*outputs, inputs=scenario.inputs, force=force)
         result = lab.run(
             scenario,
             seed=seed,
@@ -261,6 +272,9 @@ def run(
     if trace is not None:
         with endings.writing():
             show.trace(result, outline.title, trace, kind, inputs=scenario.inputs, force=force)
+    if latency is not None:
+        with endings.writing():
+            show.latency(result, outline.title, latency, force=force)
     if outline.points > 1 and not as_json:
         terminal.say(
             f"[dim]its sweep has {outline.points} points: [/]lasthop sweep"
@@ -268,8 +282,13 @@ def run(
         )
 
 
-def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
+def _on_testbed(
+    scenario: Scenario, seed: int, as_json: bool, latency: Path | None, force: bool
+) -> None:
     outline = scenario.outline()
+    if latency is not None:
+        with endings.writing():
+            files.claim(latency, inputs=scenario.inputs, force=force)
     if not as_json:
         terminal.say(f"[dim]real packets for at most {units.duration(outline.duration_s)}[/]")
     # SIGTERM cleans up as Ctrl-C does.
@@ -288,6 +307,9 @@ def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
     else:
         show.run(result, outline.title, seed)
         show.health(result.health)
+    if latency is not None:
+        with endings.writing():
+            show.latency(result, outline.title, latency, force=force)
     if result.health.void is not None:
         raise typer.Exit(RUN_FAILED)
 
@@ -332,21 +354,26 @@ def sweep(
             metavar="FILE", help="Draw the metric over the first swept key: .png, .svg or .pdf."
         ),
     ] = None,
+    latency: _Latency = None,
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
     """Run every point of a scenario's sweep with every seed, in parallel.
 
     Here, or on a cluster: the rows are the same. With -o, finished runs are kept as they come, and
-    the same command goes on with them after whatever ended it.
+    the same command goes on with them after whatever ended it. With --latency, rows have the
+    distributions, too.
     """
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise UserError(f"rows go to a .parquet or a .csv file, not to {str(output)!r}")
-    if picture is not None:
-        pictures.known(picture)
-    if force and output is None and picture is None:
-        raise UserError("--force is about files: give -o or --picture, too")
+    for drawing in (picture, latency):
+        if drawing is not None:
+            pictures.known(drawing)
+    if force and output is None and picture is None and latency is None:
+        raise UserError("--force is about files: give -o, --picture or --latency, too")
     scenario = _scenario(file, settings)
+    if latency is not None:
+        scenario = scenario.set({"latency": "distributions"})
     outline = scenario.outline()
     if picture is not None and outline.points < 2:
         raise UserError("nothing is swept: there is nothing to draw a metric over")
@@ -355,7 +382,7 @@ def sweep(
         raise unknown("column of numbers", metric, numbers)
     seeds = seeds or outline.seeds
     lab.check_seeds(1, seeds, threads)
-    outputs = [path for path in (output, picture) if path is not None]
+    outputs = [path for path in (output, picture, latency) if path is not None]
     with endings.writing():
         files.claim(*outputs, inputs=scenario.inputs, force=force)
     runs = outline.points * seeds
@@ -377,9 +404,12 @@ def sweep(
         except KeyboardInterrupt:
             interrupted = True
         done = journal.summary(part, outline.columns, metric)
-        if picture is not None and not interrupted:
-            rows = journal.scan(part, outline.columns).collect()
-            show.curves(results.Sweep(rows), outline.title, metric, picture, force=force)
+        if (picture is not None or latency is not None) and not interrupted:
+            swept = results.Sweep(journal.scan(part, outline.columns).collect())
+            if picture is not None:
+                show.curves(swept, outline.title, metric, picture, force=force)
+            if latency is not None:
+                show.latency(swept, outline.title, latency, force=force)
         if output is not None and not interrupted:
             journal.finish(part, output, outline.columns, scenario)
             terminal.written(output, f"all rows of {done.runs} runs")

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: Rows of one group of a Parquet file; fixed, that equal rows make equal files.
 _GROUP = 1 << 16
 
+#: Characters of the longest value: a distribution has at most 63 times 512 pairs of numbers.
+_LONGEST = 1 << 21
+
 #: How what a column holds is read.
 _READ: Mapping[str, Callable[[str], object]] = {
     "text": str,
@@ -226,6 +229,8 @@ def scan(part: Path, columns: Mapping[str, str]) -> pl.LazyFrame:
 def _rows(part: Path) -> Iterator[list[str]]:
     if not part.exists():
         return
+    # A distribution may be longer than the default.
+    csv.field_size_limit(_LONGEST)
     with part.open(encoding="utf-8", newline="") as opened:
         opened.readline()
         rows = csv.reader(opened)

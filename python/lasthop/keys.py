@@ -10,7 +10,7 @@ class ScenarioKeys(TypedDict, total=False):
     """A scenario of lasthop."""
 
     ends_with: str | None
-    latency: bool | None
+    latency: bool | Literal["distributions"] | None
     profile: Literal["ns2-2001", "ns2-2007", "sunos-1994", "modern"] | None
     tunnels: Sequence[Mapping[str, Any]] | None
     attacks: Sequence[Mapping[str, Any]] | None

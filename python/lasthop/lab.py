@@ -7,14 +7,27 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lasthop import _lasthop as engine
 from lasthop.errors import UserError
 from lasthop.events import read_events
 from lasthop.files import claim, whole
-from lasthop.results import Buffer, Health, Progress, Result, Sweep, about, frame, frame_of_buffers
+from lasthop.results import (
+    Buffer,
+    Health,
+    Progress,
+    Result,
+    Sweep,
+    about,
+    frame,
+    frame_of_buffers,
+    with_shares,
+)
 from lasthop.scenario import Scenario
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Seeds are below this: a column holds them.
 NO_SEED = 2**63
@@ -100,9 +113,19 @@ def run(
         },
         queues={name: frame_of_buffers(of) for name, of in series.get("queues", {}).items()},
         boxes={name: frame_of_buffers(of) for name, of in series.get("boxes", {}).items()},
+        distributions=_distributions(done),
         about=about(scenario),
         fast_path_share=cast("float | None", done["fast_path_share"]),
     )
+
+
+def _distributions(done: Mapping[str, object]) -> dict[str, dict[str, pl.DataFrame]]:
+    found: dict[str, dict[str, pl.DataFrame]] = {}
+    for what, of, columns in cast(
+        "list[tuple[str, str, dict[str, Buffer]]]", done["distributions"]
+    ):
+        found.setdefault(what, {})[of] = with_shares(frame_of_buffers(columns))
+    return found
 
 
 def check_seeds(first: int, count: int = 1, threads: int = 0) -> None:
@@ -126,6 +149,7 @@ def _on_testbed(scenario: Scenario, seed: int) -> Result:
         box_drops=frame(cast("dict[str, list[Any]]", done["box_drops"])),
         box_counts=frame(cast("dict[str, list[Any]]", done["box_counts"])),
         digest="",
+        distributions=_distributions(done),
         about=about(scenario),
         health=Health(**cast("dict[str, Any]", done["health"])),
     )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 BLACK, ORANGE, SKY, GREEN = "#2b2b2b", "#d55e00", "#56b4e9", "#009e73"
 BLUE, PURPLE, GREY = "#0072b2", "#cc79a7", "#9a9a9a"
 
+#: Of lines, in this order; on white and on black.
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, GREY)
+
 #: For matplotlib's rc.
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,

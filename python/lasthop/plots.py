@@ -7,6 +7,7 @@ picture.
 >>> from lasthop import plots
 >>> plots.curves(lasthop.sweep("demo"))
 >>> plots.window(lasthop.run("demo", trace=True))
+>>> plots.distribution(lasthop.run("examples/rrul"), "delay")
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from lasthop import distributions
 from lasthop.axes import measure, over_time, place, short, written
 from lasthop.errors import UserError, unknown
 from lasthop.pictures import (
     BLACK,
     BLUE,
+    COLOURS,
     GREEN,
     GREY,
     ORANGE,
@@ -39,8 +42,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "boxes",
     "completion_times",
     "curves",
+    "distribution",
+    "latency",
     "queue",
     "save",
     "subplots",
@@ -49,8 +55,6 @@ __all__ = [
     "window",
 ]
 
-#: Of lines, in this order; on white and on black.
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, GREY)
 _MARKERS = "os^Dvp"
 #: Inches.
 _SIZE = (7.2, 4.0)
@@ -247,6 +251,52 @@ def completion_times(
         if columns:
             drawn.legend(title=", ".join(map(short, columns)), frameon=False)
     return drawn
+
+
+def distribution(
+    found: Result | Sweep, what: str = "rtt", of: str | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """The cumulative distribution of times: the share of samples that took no longer.
+
+    `what` is "rtt", the round-trip time, "srtt", the smoothed one, "delay", the one-way delay of
+    datagrams, or "queue_delay". Of a run there is a line for each flow, or for each direction of a
+    link with a queue; of a sweep, which has to keep distributions (`latency = "distributions"`),
+    one for each point and flow, of all runs together. `of` picks a flow, or of a run a direction.
+    """
+    times = distributions.Times.of(found, what, of)
+    with _canvas(ax) as drawn:
+        distributions.draw_lines(drawn, times)
+        distributions.draw_legend(drawn, times.heading)
+    return drawn
+
+
+def boxes(
+    sweep: Sweep,
+    what: str = "rtt",
+    of: str | None = None,
+    *,
+    over: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The same distributions of a sweep as boxes, over a swept key, in colours for the others.
+
+    A box is from the first to the third quartile, with a line at the median; its whiskers are at
+    5 % and 95 %, the dot is at 99 %. `over` defaults to the first key that varies.
+    """
+    times = distributions.Times.of(sweep, what, of)
+    with _canvas(ax) as drawn:
+        others = distributions.draw_boxes(drawn, times, over)
+        distributions.draw_legend(drawn, ", ".join(others))
+    return drawn
+
+
+def latency(found: Result | Sweep, title: str) -> Figure:
+    """All distributions of round-trip times and delays in one figure.
+
+    Of a run those of its flows and queues, of a sweep those of its points, as boxes if there are
+    too many for lines.
+    """
+    return distributions.draw_all(found, title)
 
 
 def time_sequence(

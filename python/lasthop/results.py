@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,14 @@ Progress = Callable[[int, int], None]
 #: The column before which all columns are swept keys.
 SEED = "seed"
 FLOW = "flow"
+
+#: What distributions are of.
+TIMES = {
+    "rtt": "round-trip time",
+    "srtt": "smoothed round-trip time",
+    "delay": "one-way delay",
+    "queue_delay": "queueing delay",
+}
 
 
 def frame(columns: Mapping[str, Sequence[Any]]) -> pl.DataFrame:
@@ -101,9 +111,9 @@ class Result:
     rows: pl.DataFrame
     #: One row a direction of a link: `link` ("a->b"), the `packets` and `bytes` that it accepted,
     #: and the numbers of packets `dropped`, `marked`, `corrupted`, `corrected`, `lost`,
-    #: `duplicated` and `reordered`; its queueing delays `queue_delay_median_s`,
-    #: `queue_delay_p95_s` and `queue_delay_p99_s`, from acceptance to transmission, None without a
-    #: packet and on real packets.
+    #: `duplicated` and `reordered`; its queueing delays `queue_delay_mean_s`,
+    #: `queue_delay_median_s`, `queue_delay_p95_s` and `queue_delay_p99_s`, from acceptance to
+    #: transmission, None without a packet.
     links: pl.DataFrame
     #: Packets that boxes dropped: one row a `node` and `reason` ("hop-limit", "sequence-exhausted",
     #: "replay", "congestion" or "loss"), with their number `packets`; none if they dropped none.
@@ -122,6 +132,11 @@ class Result:
     deliveries: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     boxes: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    #: Distributions, by what they are of (`TIMES`), and then by flow, or by link and direction;
+    #: `distribution` describes the columns. Of what did not occur there is none.
+    distributions: Mapping[str, Mapping[str, pl.DataFrame]] = field(
+        default_factory=dict, repr=False
+    )
     #: The events of all connections, with `events=True`; `read_events` describes the columns.
     events: pl.DataFrame | None = field(default=None, repr=False)
     #: `format`, `lasthop` (the version) and `scenario` (its SHA-256).
@@ -157,6 +172,20 @@ class Result:
     def queue(self, link: str | None = None) -> pl.DataFrame:
         """The queue length of a link's direction, such as "a->b"; columns `t_s`, `packets`."""
         return _pick("queue", link, self.queues)
+
+    def distribution(self, what: str = "rtt", of: str | None = None) -> pl.DataFrame:
+        """The distribution of a flow's round-trip times ("rtt"), smoothed round-trip times ("srtt")
+        or one-way delays ("delay"), or of a link's queueing delays ("queue_delay"), by default of
+        the only one.
+
+        Columns: `time_s`, ascending, each to a thousandth; `count`, how many samples took so long;
+        `share`, the share of samples that took no longer. There is a sample of the round trip for
+        each acknowledgment that RFC 6298 takes one from, and of delays for each packet.
+        """
+        found = self.distributions.get(_known(what), {})
+        if not found:
+            raise UserError(f"there is no {TIMES[what]} in this run")
+        return _pick("direction" if what == "queue_delay" else FLOW, of, found)
 
 
 @dataclass(frozen=True)
@@ -215,10 +244,63 @@ class Sweep:
         table["n"] = [estimate.n for estimate in estimates.values()]
         return frame(table)
 
+    def distributions(
+        self, what: str = "rtt", by: Sequence[str] | None = None
+    ) -> dict[tuple[Any, ...], pl.DataFrame]:
+        """The distributions of all samples, by the values of the `by` columns, in the order of the
+        rows; `Result.distribution` describes what there are, and their columns.
+
+        Without `by` there is one for each point and flow, of queueing delays one for each point: of
+        each run those of the direction with the largest 95th percentile. The scenario is one with
+        `latency = "distributions"`.
+        """
+        counts = f"{_known(what)}_counts"
+        if counts not in self.rows.columns:
+            raise UserError(
+                'this sweep kept no distributions: set its scenario\'s latency to "distributions"'
+            )
+        of_links = what == "queue_delay"
+        columns = self.varied() if by is None else list(by)
+        if by is None and of_links and FLOW in columns:
+            columns.remove(FLOW)
+        for column in columns:
+            if column not in self.rows.columns:
+                raise unknown("column", column, self.rows.columns)
+        rows = self.rows
+        if of_links:
+            # All rows of a run have them.
+            run = [*self.keys, SEED, *columns]
+            rows = rows.unique(list(dict.fromkeys(run)), keep="first", maintain_order=True)
+        groups: dict[tuple[Any, ...], Counter[int]] = {}
+        for *point, pairs in rows.select(*columns, counts).iter_rows():
+            group = groups.setdefault(tuple(point), Counter())
+            for nanos, count in json.loads(pairs):
+                group[nanos] += count
+        return {point: distribution_of(group) for point, group in groups.items() if group}
+
 
 def _table(title: str, rows: pl.DataFrame) -> str:
     """A table under its title, for notebooks."""
     return f"<p><b>{html.escape(title)}</b></p>{rows._repr_html_()}"
+
+
+def _known(what: str) -> str:
+    if what not in TIMES:
+        raise unknown("distribution", what, TIMES)
+    return what
+
+
+def distribution_of(counts: Mapping[int, int]) -> pl.DataFrame:
+    """A distribution of times that were found so often, by nanoseconds."""
+    nanos = sorted(counts)
+    return with_shares(
+        frame({"time_s": [n / 1e9 for n in nanos], "count": [counts[n] for n in nanos]})
+    )
+
+
+def with_shares(rows: pl.DataFrame) -> pl.DataFrame:
+    """Times with their counts, and the share of samples that took no longer."""
+    return rows.with_columns(share=rows["count"].cum_sum() / rows["count"].sum())
 
 
 def _pick(kind: str, name: str | None, of: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

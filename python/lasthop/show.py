@@ -159,6 +159,14 @@ def curves(done: Sweep, title: str, metric: str, picture: Path, *, force: bool) 
     terminal.written(plots.save(figure, picture, force=force), "picture")
 
 
+def latency(found: Result | Sweep, title: str, picture: Path, *, force: bool) -> None:
+    """Draws the distributions of round-trip times and delays."""
+    from lasthop import plots
+
+    drawn = plots.latency(found, title)
+    terminal.written(plots.save(drawn, picture, force=force), "picture")
+
+
 def sweep(done: Summary, title: str, metric: str) -> None:
     """A line with mean and interval for every point."""
     is_rate = metric.endswith("_bps")

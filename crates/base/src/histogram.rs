@@ -90,6 +90,21 @@ impl Quantiles {
         self.zeros + self.counts.iter().sum::<u64>()
     }
 
+    /// The values that were counted, each to a thousandth, and how often; from the least on.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        let buckets = (self.first..).zip(&self.counts);
+        let buckets = buckets.map(|(bucket, &count)| (middle(bucket), count));
+        core::iter::once((0, self.zeros)).chain(buckets).filter(|(_, count)| *count > 0)
+    }
+
+    /// The mean of the values, to a thousandth; `None` without any.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        let sum: f64 = self.counts().map(|(value, count)| value as f64 * count as f64).sum();
+        (count > 0).then(|| sum / count as f64)
+    }
+
     /// The smallest value such that the share `q` of all, 0 to 1, is no larger; `None` without any.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
@@ -231,6 +246,19 @@ mod tests {
         quantiles.record_zeros(2);
         assert_eq!((quantiles.count(), quantiles.counts.len()), (4, 1));
         assert_eq!([0.75, 0.76].map(|q| quantiles.quantile(q)), [Some(0), Some(1000)]);
+    }
+
+    #[test]
+    fn counts_are_those_of_each_value_in_order() {
+        let mut quantiles = Quantiles::default();
+        [7, 300, 0, 7, 1 << 40].iter().for_each(|&value| quantiles.record(value));
+        let counts: Vec<_> = quantiles.counts().collect();
+        assert_eq!(counts[..3], [(0, 1), (7, 2), (300, 1)]);
+        assert_eq!(counts[3].1, 1);
+        assert!(counts[3].0.abs_diff(1 << 40) <= (1 << 40) / 1000);
+        let mean = quantiles.mean().unwrap();
+        assert!((mean / ((314 + (1u64 << 40)) as f64 / 5.0) - 1.0).abs() < 0.001, "{mean}");
+        assert_eq!(Quantiles::default().mean(), None);
     }
 
     #[test]

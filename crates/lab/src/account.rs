@@ -1,10 +1,10 @@
 //! The account of one end of a connection, of our stack or the kernel's.
 
-use base::{Histogram, Quantiles, Time};
+use base::{Histogram, Time};
 use core::ops::AddAssign;
 use host::{Progress, Reports as _, Role};
 use scenario::{End, TransferSpec};
-use tcp::{Connection, State};
+use tcp::{Connection, RoundTrips, State};
 
 /// One end of a connection, when it closes or at the end of the run.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub enum Part {
         acknowledged_at: Option<Time>,
         /// Its counts.
         counts: Counts,
-        /// Its round trips, nanoseconds, if they were measured.
-        round_trips: Option<Box<Quantiles>>,
+        /// Its round trips, if they were measured.
+        round_trips: Option<Box<RoundTrips>>,
     },
     /// It received the flow's data.
     Receiver {
@@ -141,7 +141,7 @@ impl Account {
         transfer: u64,
         over: bool,
         counts: Counts,
-        round_trips: Option<Box<Quantiles>>,
+        round_trips: Option<Box<RoundTrips>>,
     ) -> Account {
         let Progress { sink, started, times } = end.traffic.progress();
         let part = match end.role {

@@ -3,7 +3,7 @@
 
 use crate::account::{Account, Counts, Pairing, Part};
 use crate::ideal::{Ideal, headers, ideals};
-use crate::row::{Delivery, Row, Spread, Tail};
+use crate::row::{Delivery, Distributions, Row, Spread, Tail};
 use base::{Duration, Histogram, Quantiles, Time};
 use host::{DatagramSource, Host};
 use middlebox::fec;
@@ -28,10 +28,7 @@ pub(crate) struct Tally {
     /// The same in millionths of the least possible time.
     pub(crate) slowdowns: Histogram,
     pub(crate) datagrams: Delivery,
-    /// The round trips of the senders, nanoseconds.
-    round_trips: Quantiles,
-    /// The one-way delays of datagrams, nanoseconds.
-    delays: Quantiles,
+    distributions: Distributions,
     /// When the last was finished.
     pub(crate) finished_at: Option<Time>,
     /// When the sender of a single connection had everything acknowledged.
@@ -72,7 +69,10 @@ impl Tally {
             Part::Sender { spec, acknowledged_at, counts, round_trips } => {
                 self.sender += counts;
                 self.acknowledged_at = acknowledged_at.filter(|_| !is_many(flow));
-                round_trips.iter().for_each(|times| self.round_trips.merge(times));
+                if let Some(round_trips) = round_trips {
+                    self.distributions.rtt.merge(&round_trips.samples);
+                    self.distributions.srtt.merge(&round_trips.smoothed);
+                }
                 if let Some(spec) = spec {
                     self.started += 1;
                     let pending = self.pending.entry(transfer).or_default();
@@ -100,7 +100,7 @@ impl Tally {
     }
 
     /// The row of a flow at the end of the run.
-    fn row(&self, scenario: &Scenario, end: Time, flow: &Flow, ideal: &Ideal) -> Row {
+    fn row(&self, scenario: &Scenario, end: Time, flow: &Flow, ideal: &Ideal, keep: bool) -> Row {
         let time_s = Spread::of(&self.times, 1e9);
         let finished = self.times.count();
         let completed_at = self.finished_at.filter(|_| match flow.traffic {
@@ -142,8 +142,10 @@ impl Tally {
             slowdown,
             datagrams: self.datagrams,
             data_dropped: None,
-            rtt_s: Tail::of(&self.round_trips),
-            delay_s: Tail::of(&self.delays),
+            rtt_s: Tail::of(&self.distributions.rtt),
+            srtt_s: Tail::of(&self.distributions.srtt),
+            delay_s: Tail::of(&self.distributions.delay),
+            distributions: keep.then(|| Box::new(self.distributions.clone())),
             sender: self.sender,
             coding: fec::Statistics::default(),
             misplaced: self.misplaced,
@@ -272,13 +274,14 @@ impl<'s> Ledger<'s> {
             self.enter_datagrams(flow, delivery, bytes);
         }
         for (flow, delays) in accounts.delays {
-            self.tallies[flow].delays.merge(&delays);
+            self.tallies[flow].distributions.delay.merge(&delays);
         }
     }
 
-    /// A row for every flow, when everything is entered.
+    /// A row for every flow, when everything is entered; `keep` says whether with its
+    /// [`Distributions`].
     #[must_use]
-    pub fn rows(mut self) -> Vec<Row> {
+    pub fn rows(mut self, keep: bool) -> Vec<Row> {
         for tally in &mut self.tallies {
             let abandoned = |pending: &&Pending| pending.spec.is_some() && pending.over;
             tally.failed += tally.pending.values().filter(abandoned).count() as u64;
@@ -288,7 +291,7 @@ impl<'s> Ledger<'s> {
         }
         let flows = self.scenario.flows.iter().zip(&self.ideals).zip(&self.tallies);
         flows
-            .map(|((flow, ideal), tally)| tally.row(self.scenario, self.end, flow, ideal))
+            .map(|((flow, ideal), tally)| tally.row(self.scenario, self.end, flow, ideal, keep))
             .collect()
     }
 }

@@ -30,7 +30,7 @@ pub use failure::{RunError, SweepError};
 pub use journal::{Journal, JournalError};
 pub use ledger::{Accounts, Ledger};
 pub use outcome::{BoxCount, BoxDrops, Outcome, Paths, Totals};
-pub use row::{Delivery, Row, Spread, Tail};
+pub use row::{Delivery, Distributions, Row, Spread, Tail};
 pub use run::run;
 pub use series::Series;
 pub use supervise::{Monitor, supervise};

@@ -133,6 +133,7 @@ mod tests {
             digest: None,
             series: None,
             queue_delays_s: Vec::new(),
+            queue_delays: Vec::new(),
         })
     }
 

@@ -4,14 +4,15 @@ use crate::account::Counts;
 use crate::failure::RunError;
 use crate::ledger::Ledger;
 use crate::log::{self, Owners};
-use crate::row::{Row, Tail};
+use crate::row::{Distributions, Row, Tail};
 use crate::series::{self, Series};
 use crate::table::{Column, Table, count};
 use crate::watch::Watch;
 use crate::world::Built;
+use base::Quantiles;
 use host::DropReason;
 use middlebox::fec::SideChannel;
-use scenario::{Scenario, port};
+use scenario::{Latency, Scenario, port};
 use sim::Digest;
 
 /// The outcome of a run.
@@ -27,6 +28,8 @@ pub struct Outcome {
     /// The queueing delays of each direction, in the same order; `None` for one without a packet.
     /// Empty if they were not measured.
     pub queue_delays_s: Vec<Option<Tail>>,
+    /// Their distributions, nanoseconds; empty if they were not kept.
+    pub queue_delays: Vec<Quantiles>,
     /// The packets that boxes dropped.
     pub box_drops: Vec<BoxDrops>,
     /// What boxes counted.
@@ -115,7 +118,8 @@ pub(crate) fn of(
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
     let world = &built.world;
-    let mut rows = ledger.rows();
+    let keep = watch.latency == Latency::Distributions;
+    let mut rows = ledger.rows(keep);
     for (index, row) in rows.iter_mut().enumerate() {
         let to = built.address(scenario, index, scenario.flows[index].to);
         row.data_dropped = Some(world.data_drops(to, port(index)));
@@ -143,8 +147,9 @@ pub(crate) fn of(
     let links: Vec<_> = directions.collect();
     let totals = Totals::of(links.iter().map(|(_, link)| link));
     let ids = built.links.iter().flat_map(|&(there, back)| [there, back]);
-    let delays = ids.filter_map(|id| world.queue_delays(id));
-    let queue_delays_s = delays.map(|delays| Tail::of(&delays)).collect();
+    let mut queue_delays: Vec<_> = ids.filter_map(|id| world.queue_delays(id)).collect();
+    let queue_delays_s = queue_delays.iter().map(Tail::of).collect();
+    queue_delays.retain(|_| keep);
     let box_drops = scenario.nodes.iter().zip(&built.nodes).flat_map(|(node, &id)| {
         world.box_drops(id).map(|(reason, packets)| BoxDrops {
             node: node.clone(),
@@ -171,6 +176,7 @@ pub(crate) fn of(
         totals,
         links,
         queue_delays_s,
+        queue_delays,
         box_drops,
         box_counts,
         events,
@@ -223,10 +229,11 @@ impl Outcome {
         table
     }
 
-    /// The queueing delays of the direction whose 95th percentile is the largest.
-    fn longest_queue_delays(&self) -> Option<Tail> {
-        let delays = self.queue_delays_s.iter().flatten();
-        delays.copied().max_by(|one, other| one.p95.total_cmp(&other.p95))
+    /// The direction with the largest 95th percentile of queueing delays, and these.
+    fn longest_queue_delays(&self) -> Option<(usize, Tail)> {
+        let delays = self.queue_delays_s.iter().enumerate();
+        let delays = delays.filter_map(|(direction, delays)| Some((direction, (*delays)?)));
+        delays.max_by(|(_, one), (_, other)| one.p95.total_cmp(&other.p95))
     }
 }
 
@@ -235,9 +242,39 @@ fn push_queue_delays(table: &mut Table, delays: &[Option<Tail>]) {
     let column = |value: fn(Tail) -> f64| {
         Column::Float(delays.iter().map(|delays| delays.map(value)).collect())
     };
+    table.push("queue_delay_mean_s", column(|delays| delays.mean));
     table.push("queue_delay_median_s", column(|delays| delays.median));
     table.push("queue_delay_p95_s", column(|delays| delays.p95));
     table.push("queue_delay_p99_s", column(|delays| delays.p99));
+}
+
+impl Outcome {
+    /// The distributions of round trips and delays that were kept and are not empty: what it is of
+    /// ("rtt", "srtt", "delay" by flow, "queue_delay" by direction of a link), the name of that, and
+    /// columns with each time and how often it was found.
+    #[must_use]
+    pub fn distributions(&self) -> Vec<(&'static str, &str, Table)> {
+        let of_flows = self.rows.iter().flat_map(|row| {
+            let found = row.distributions.as_deref().into_iter();
+            found.flat_map(|found| {
+                [("rtt", &found.rtt), ("srtt", &found.srtt), ("delay", &found.delay)]
+                    .map(|(what, times)| (what, row.flow.as_str(), times))
+            })
+        });
+        let of_links = self.links.iter().zip(&self.queue_delays);
+        let of_links = of_links.map(|((link, _), times)| ("queue_delay", link.as_str(), times));
+        let found = of_flows.chain(of_links).filter(|(.., times)| times.count() > 0);
+        found
+            .map(|(what, of, times)| {
+                let mut table = Table::default();
+                let seconds = times.counts().map(|(nanos, _)| Some(nanos as f64 / 1e9));
+                table.push("time_s", Column::Float(seconds.collect()));
+                let counts = times.counts().map(|(_, number)| count(number));
+                table.push("count", Column::Integer(counts.collect()));
+                (what, of, table)
+            })
+            .collect()
+    }
 }
 
 impl Outcome {
@@ -324,10 +361,16 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     let dropped = records.iter().map(|r| r.row.data_dropped.map(count));
     table.push("data_dropped", Column::Count(dropped.collect()));
     table.push("rtt_min_s", floats(|row| row.rtt_s.map(|rtt| rtt.min)));
+    table.push("rtt_mean_s", floats(|row| row.rtt_s.map(|rtt| rtt.mean)));
     table.push("rtt_median_s", floats(|row| row.rtt_s.map(|rtt| rtt.median)));
     table.push("rtt_p95_s", floats(|row| row.rtt_s.map(|rtt| rtt.p95)));
     table.push("rtt_p99_s", floats(|row| row.rtt_s.map(|rtt| rtt.p99)));
+    table.push("srtt_mean_s", floats(|row| row.srtt_s.map(|srtt| srtt.mean)));
+    table.push("srtt_median_s", floats(|row| row.srtt_s.map(|srtt| srtt.median)));
+    table.push("srtt_p95_s", floats(|row| row.srtt_s.map(|srtt| srtt.p95)));
+    table.push("srtt_p99_s", floats(|row| row.srtt_s.map(|srtt| srtt.p99)));
     table.push("delay_min_s", floats(|row| row.delay_s.map(|delay| delay.min)));
+    table.push("delay_mean_s", floats(|row| row.delay_s.map(|delay| delay.mean)));
     table.push("delay_median_s", floats(|row| row.delay_s.map(|delay| delay.median)));
     table.push("delay_p95_s", floats(|row| row.delay_s.map(|delay| delay.p95)));
     table.push("delay_p99_s", floats(|row| row.delay_s.map(|delay| delay.p99)));
@@ -344,7 +387,30 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("corrupted", integers(|r| r.outcome.totals.corrupted));
     table.push("corrected", integers(|r| r.outcome.totals.corrected));
     table.push("lost", integers(|r| r.outcome.totals.lost));
-    let delays: Vec<_> = records.iter().map(|r| r.outcome.longest_queue_delays()).collect();
-    push_queue_delays(table, &delays);
+    let longest = records.iter().map(|r| r.outcome.longest_queue_delays());
+    push_queue_delays(table, &longest.map(|delays| Some(delays?.1)).collect::<Vec<_>>());
     table.push("events", integers(|r| r.outcome.events));
+}
+
+/// Appends the distributions of round trips and delays as columns: texts, JSON lists of pairs of
+/// nanoseconds and how often these were found.
+pub(crate) fn tabulate_distributions(table: &mut Table, records: &[Record<'_>]) {
+    let of_flow = |which: fn(&Distributions) -> &Quantiles| {
+        let found = records.iter().map(|r| r.row.distributions.as_deref().map(which));
+        Column::Text(found.map(written).collect())
+    };
+    table.push("rtt_counts", of_flow(|found| &found.rtt));
+    table.push("srtt_counts", of_flow(|found| &found.srtt));
+    table.push("delay_counts", of_flow(|found| &found.delay));
+    let longest = records.iter().map(|r| {
+        let (direction, _) = r.outcome.longest_queue_delays()?;
+        r.outcome.queue_delays.get(direction)
+    });
+    table.push("queue_delay_counts", Column::Text(longest.map(written).collect()));
+}
+
+fn written(found: Option<&Quantiles>) -> String {
+    let pairs = found.into_iter().flat_map(Quantiles::counts);
+    let pairs: Vec<_> = pairs.map(|(nanos, count)| format!("[{nanos},{count}]")).collect();
+    format!("[{}]", pairs.join(","))
 }

@@ -46,9 +46,13 @@ pub struct Row {
     pub data_dropped: Option<u64>,
     /// The senders' round trips, seconds; `None` without any, or if they were not measured.
     pub rtt_s: Option<Tail>,
+    /// The senders' smoothed round trips (RFC 6298: SRTT) after each of those.
+    pub srtt_s: Option<Tail>,
     /// One-way delays of datagrams that are sent at a constant rate, seconds; `None` without any, or
     /// if they were not measured.
     pub delay_s: Option<Tail>,
+    /// The distributions of these, if they were kept.
+    pub distributions: Option<Box<Distributions>>,
     /// The sender's counts; of many connections, the sums.
     pub sender: Counts,
     /// The counts of its erasure coding; zeros if it has none.
@@ -100,9 +104,22 @@ impl Spread {
     }
 }
 
-/// Quantiles of a set of times, seconds, each to a thousandth.
+/// The distributions of a flow's round trips and delays, nanoseconds; empty if there were none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distributions {
+    /// The senders' round trips.
+    pub rtt: Quantiles,
+    /// The senders' smoothed round trips.
+    pub srtt: Quantiles,
+    /// One-way delays of datagrams.
+    pub delay: Quantiles,
+}
+
+/// The mean and quantiles of a set of times, seconds, each to a thousandth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tail {
+    /// Their mean.
+    pub mean: f64,
     /// None of them is smaller.
     pub min: f64,
     /// Half of them are no larger.
@@ -114,11 +131,12 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The quantiles of times that were counted in nanoseconds; `None` without any.
+    /// Those of times that were counted in nanoseconds; `None` without any.
     #[must_use]
     pub fn of(times: &Quantiles) -> Option<Tail> {
         let quantile = |q| times.quantile(q).map(|nanos| nanos as f64 / 1e9);
         Some(Tail {
+            mean: times.mean()? / 1e9,
             min: quantile(0.0)?,
             median: quantile(0.5)?,
             p95: quantile(0.95)?,

@@ -11,7 +11,7 @@ use crate::watch::Watch;
 use crate::world::{self, Built};
 use base::{Duration, Time};
 use middlebox::fec::SideChannel;
-use scenario::{Flow, Scenario};
+use scenario::{Flow, Latency, Scenario};
 use sim::TraceTarget;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,6 +25,7 @@ pub fn run(
     watch: &Watch,
     cancelled: &AtomicBool,
 ) -> Result<Outcome, RunError> {
+    let watch = &Watch { latency: watch.latency.max(scenario.latency), ..watch.clone() };
     let mut built = world::build(scenario, seed);
     if watch.series {
         // Only flows of one connection have a series.
@@ -48,7 +49,7 @@ pub fn run(
             host.set(host::Settings { fast_path: false, ..host.settings() });
         }
     }
-    if watch.latency || scenario.latency {
+    if watch.latency > Latency::Off {
         built.world.measure_latency();
     }
     if watch.digest {

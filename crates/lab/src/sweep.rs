@@ -3,7 +3,7 @@
 use crate::failure::{RunError, SweepError};
 use crate::journal::{self, Journal};
 use crate::ordered::OrderedRunner;
-use crate::outcome::{Outcome, Record, tabulate};
+use crate::outcome::{Outcome, Record, tabulate, tabulate_distributions};
 use crate::run::run;
 use crate::supervise::{Monitor, supervise};
 use crate::table::Table;
@@ -194,5 +194,8 @@ fn rows(experiment: &Experiment<'_>, seeds: Seeds, first: u64, outcomes: &[Outco
         table.push(name, values.into());
     }
     tabulate(&mut table, &records);
+    if experiment.keeps_distributions() {
+        tabulate_distributions(&mut table, &records);
+    }
     table
 }

@@ -1,6 +1,7 @@
 //! The recordings and checks of a run besides its rows.
 
 use crate::capture::Capture;
+use scenario::Latency;
 use std::path::PathBuf;
 
 /// The recordings and checks of a run besides its rows. None of them changes the run.
@@ -17,8 +18,8 @@ pub struct Watch {
     pub capture: Option<Capture>,
     /// Turns the fast path off, to test that the run is the same.
     pub general_path: bool,
-    /// Round trips and queueing delays. It takes 6 to 8 % more instructions.
-    pub latency: bool,
+    /// What is measured of round trips and delays, if the scenario does not ask for more.
+    pub latency: Latency,
     /// A file for the events of every connection, one JSON object a line.
     pub log: Option<PathBuf>,
 }

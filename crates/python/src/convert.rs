@@ -116,6 +116,7 @@ pub(crate) fn outcome<'py>(
     outcome: Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
+    let distributions = distributions(py, &outcome)?;
     dict.set_item("rows", table(py, outcome.table(seed))?)?;
     dict.set_item("links", table(py, outcome.links_table())?)?;
     dict.set_item("box_drops", table(py, outcome.box_drops_table())?)?;
@@ -133,6 +134,7 @@ pub(crate) fn outcome<'py>(
         }
     };
     dict.set_item("series", series)?;
+    dict.set_item("distributions", distributions)?;
     let digest = outcome.digest.unwrap_or_default();
     dict.set_item("digest", format!("{:016x}", digest.0))?;
     Ok(dict)
@@ -150,6 +152,7 @@ pub(crate) fn real_outcome<'py>(
     dict.set_item("links", table(py, run.links_table())?)?;
     dict.set_item("box_drops", table(py, run.box_drops_table())?)?;
     dict.set_item("box_counts", table(py, run.box_counts_table())?)?;
+    dict.set_item("distributions", distributions(py, &run)?)?;
     let found = PyDict::new(py);
     found.set_item("packets", health.packets)?;
     found.set_item("late", health.late)?;
@@ -162,6 +165,15 @@ pub(crate) fn real_outcome<'py>(
     found.set_item("void", health.void)?;
     dict.set_item("health", found)?;
     Ok(dict)
+}
+
+/// What there is of distributions, the name, and the columns.
+fn distributions<'py>(
+    py: Python<'py>,
+    outcome: &Outcome,
+) -> PyResult<Vec<(&'static str, String, Bound<'py, PyDict>)>> {
+    let all = outcome.distributions().into_iter();
+    all.map(|(what, of, table)| Ok((what, of.to_owned(), buffers(py, table)?))).collect()
 }
 
 fn all_buffers<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<'py, PyDict>> {

@@ -55,7 +55,7 @@ mod _lasthop {
     use middlebox::{BoxSettings, Hop};
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict};
-    use scenario::Experiment;
+    use scenario::{Experiment, Latency};
     use std::net::IpAddr;
     use std::path::PathBuf;
     use tcp::Recovery;
@@ -144,7 +144,7 @@ mod _lasthop {
             bytes: byte_mode,
             capture,
             general_path: false,
-            latency: true,
+            latency: Latency::Distributions,
             log: events,
         };
         let outcome = py.detach(|| watch::running(&scenario, seed, &what, Patience::new(None)))?;

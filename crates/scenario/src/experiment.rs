@@ -1,6 +1,7 @@
 //! A scenario file with its sweep: one scenario for every point.
 
 use crate::grid::{Grid, Key, SweptValues, text};
+use crate::latency::Latency;
 use crate::reading::document::{Document, Node, plain, value};
 use crate::reading::error::{Finding, Problem, ScenarioError};
 use crate::reading::path::Path;
@@ -139,6 +140,14 @@ impl<'s> Experiment<'s> {
         };
         let findings = document.findings(problems).into_iter().map(blame).collect();
         Err(ScenarioError::new(findings))
+    }
+
+    /// Whether a point may have [`Latency::Distributions`].
+    #[must_use]
+    pub fn keeps_distributions(&self) -> bool {
+        let asks = |node: &Node<'_>| node.get_ref().as_str() == Some(Latency::DISTRIBUTIONS);
+        self.base.entry("latency").is_some_and(|(_, node)| asks(node))
+            || self.grid.keys().any(|key| key.name == "latency" && key.values().any(asks))
     }
 
     /// The number of runs, `seeds` of every point.

@@ -186,6 +186,11 @@ impl<'s> Key<'s> {
         Ok(Key { name: name.to_owned(), path, span: key.span(), values: values.to_vec() })
     }
 
+    /// All its values.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Node<'s>> {
+        self.values.iter()
+    }
+
     /// These of the key's values, numbers only if all its values are numbers.
     pub(crate) fn typed<'a>(
         &self,

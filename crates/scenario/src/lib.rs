@@ -17,6 +17,7 @@ mod experiment;
 mod flow;
 mod gateway;
 mod grid;
+mod latency;
 mod links;
 mod loss_meters;
 mod node_boxes;
@@ -41,6 +42,7 @@ pub use flow::{
 };
 pub use gateway::{DataPath, Gateway, LabHop, Mode, Notifier, Peer, Work};
 pub use grid::SweptValues;
+pub use latency::Latency;
 pub use links::{Link, Mtu};
 pub use node_boxes::NodeBox;
 pub use placement::{

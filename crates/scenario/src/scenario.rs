@@ -10,6 +10,7 @@ use crate::attacks::{self, Attack};
 use crate::ceten;
 use crate::flow::{self, Flow, Profile, Traffic};
 use crate::grid;
+use crate::latency::Latency;
 use crate::links::{self, Link};
 use crate::loss_meters;
 use crate::node_boxes::{self, NodeBox};
@@ -36,8 +37,8 @@ pub struct Scenario {
     pub duration: Duration,
     /// The flow, one transfer, with whose completion a run ends before its duration.
     pub ends_with: Option<usize>,
-    /// Every run measures round trips and queueing delays.
-    pub latency: bool,
+    /// What every run measures of round trips and delays.
+    pub latency: Latency,
     /// The names of the nodes, in the order of declaration.
     pub nodes: Vec<String>,
     /// The links, in the order of declaration.
@@ -72,9 +73,10 @@ table! {
         /// at the end of the next hundredth of its duration or second. On real packets, a run ends
         /// when all flows have completed, or with its duration.
         ends_with: Spanned<String>;
-        /// The runs of a sweep measure round trips and delays, too: the columns `rtt_*`, `delay_*` and
-        /// `queue_delay_*` of rows. A single run always does.
-        latency: bool = false;
+        /// The runs of a sweep measure round trips and delays, too: the columns `rtt_*`, `srtt_*`,
+        /// `delay_*` and `queue_delay_*` of rows. With `"distributions"`, rows have their distributions,
+        /// too. A single run always measures all.
+        latency: Latency = Latency::Off;
         /// The defaults of TCP settings that the file leaves out. `modern`: today's RFCs;
         /// `ns2-2001`, `ns2-2007`: ns-2 at that time; `sunos-1994`: SunOS 4.1, a 4.3BSD.
         profile: Profile = Profile::default();

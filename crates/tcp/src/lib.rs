@@ -35,6 +35,6 @@ pub use connection::{
 pub use event::{DropReason, Event};
 pub use indication::{Connectivity, Indication, LossCause, PeerLosses};
 pub use recovery::Recovery;
-pub use rtt::Rtt;
+pub use rtt::{RoundTrips, Rtt};
 pub use sender::Statistics;
 pub use state::{Info, OutstandingSegments, Pressure, RecoveryState, Side, State, Vitals};

@@ -1,7 +1,7 @@
 //! The retransmission timeout (RFC 6298).
 
 use crate::config::{Estimator, Restart, Rto};
-use base::{Duration, Time};
+use base::{Duration, Quantiles, Time};
 use serde::{Deserialize, Serialize};
 
 /// Round-trip estimator and the timeout that follows from it.
@@ -22,6 +22,15 @@ pub struct Rtt {
     min: Duration,
     /// When that window began.
     min_since: Time,
+}
+
+/// The round-trip samples of a connection (RFC 6298 §3, RFC 7323 §4.1), nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrips {
+    /// The samples.
+    pub samples: Quantiles,
+    /// The smoothed round trip (SRTT) after each of them.
+    pub smoothed: Quantiles,
 }
 
 impl Rtt {

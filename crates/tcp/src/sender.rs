@@ -27,11 +27,11 @@ use crate::congestion::{Controller, Growth, Prr, hystart_limit};
 use crate::event::{Event, EventLog};
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
-use crate::rtt::Rtt;
+use crate::rtt::{RoundTrips, Rtt};
 use crate::scoreboard::{Delivered, Record, Scoreboard, State as RecordState};
 use crate::state::{OutstandingSegments, RecoveryState, Side};
 use crate::stream::Stream;
-use base::{Duration, Quantiles, Time};
+use base::{Duration, Time};
 use frto::Frto;
 use losses::UndoState;
 use mtu_probing::Search;
@@ -142,8 +142,8 @@ pub(crate) struct Sender {
     pub(crate) log: EventLog,
     /// The use of the congestion window, if [`Validation::Half`] needs it.
     max_flight: Option<Box<MaxFlight>>,
-    /// The round-trip samples, nanoseconds, if they are measured.
-    pub(crate) round_trips: Option<Box<Quantiles>>,
+    /// The round-trip samples, if they are measured.
+    pub(crate) round_trips: Option<Box<RoundTrips>>,
     /// A loss probe that is not accounted for.
     probe: Option<Box<LossProbe>>,
     /// The forced-retransmit queue: starts of records to be sent at once, beyond the congestion

@@ -3,9 +3,9 @@
 use crate::Error;
 use crate::network::Network;
 use crate::report::Health;
-use base::{Duration, Histogram, Seed};
+use base::{Duration, Histogram, Quantiles, Seed};
 use host::HostIndication;
-use lab::{BoxCount, BoxDrops, Tail, Totals};
+use lab::{BoxCount, BoxDrops, Totals};
 use link::Names;
 use live::emulator::{
     Bytes, Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
@@ -112,9 +112,9 @@ pub(crate) fn statistics(
 }
 
 /// The queueing delays, by direction.
-pub(crate) fn queue_delays(report: &Report) -> Vec<Option<Tail>> {
-    let delays = report.directions.iter().map(|direction| direction.queue_delays.as_ref());
-    delays.map(|delays| delays.and_then(Tail::of)).collect()
+pub(crate) fn queue_delays(report: &Report) -> Vec<Quantiles> {
+    let delays = report.directions.iter().map(|direction| direction.queue_delays.clone());
+    delays.map(Option::unwrap_or_default).collect()
 }
 
 /// What boxes counted.

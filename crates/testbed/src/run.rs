@@ -133,7 +133,7 @@ pub(crate) fn run_beside(
         ledger.enter_all(accounts?);
     }
     read(&state, &mut ledger)?;
-    Ok(outcome(scenario, &report, ledger.rows()))
+    Ok(outcome(scenario, &report, ledger.rows(true)))
 }
 
 /// The outcome of a run with these rows.
@@ -144,11 +144,13 @@ pub(crate) fn outcome(
 ) -> Outcome {
     let health = links::health(scenario, report);
     let (links, totals) = links::statistics(scenario, report);
+    let queue_delays = links::queue_delays(report);
     let run = lab::Outcome {
         rows,
         totals,
         links,
-        queue_delays_s: links::queue_delays(report),
+        queue_delays_s: queue_delays.iter().map(lab::Tail::of).collect(),
+        queue_delays,
         box_drops: links::box_drops(scenario, report),
         box_counts: links::box_counts(scenario, report),
         events: health.packets,

@@ -2,7 +2,7 @@
 
 use crate::frames::frames;
 use lab::{Column, Outcome, Series, Table, Watch};
-use scenario::Scenario;
+use scenario::{Latency, Scenario};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ pub(crate) struct Ran {
 
 /// Runs a scenario with everything that a page shows.
 pub(crate) fn run(scenario: &Scenario, seed: u64, steps: usize) -> Result<Ran, String> {
-    let watch = Watch { series: true, digest: true, latency: true, ..Watch::default() };
+    let watch = Watch { series: true, digest: true, latency: Latency::Summary, ..Watch::default() };
     // A page that does not want to wait ends the worker.
     let outcome = lab::run(scenario, seed, &watch, &AtomicBool::new(false));
     let outcome = outcome.map_err(|error| error.to_string())?;

@@ -2,6 +2,7 @@
 
 use crate::common::{error, run, scenario};
 use lab::{Row, Watch};
+use scenario::Latency;
 use std::sync::atomic::AtomicBool;
 
 /// A server on the Internet, 30 ms from a gateway, and a user behind a satellite link of 10 Mbit/s
@@ -43,7 +44,7 @@ fn count(text: &str, what: &str) -> u64 {
 fn the_round_trip_of_the_sender_is_that_to_the_gateway() {
     let text = spoofed("", "traffic = { size = \"60 kB\" }");
     assert_eq!(count(&text, "split connections"), 1);
-    let watch = Watch { latency: true, ..Watch::default() };
+    let watch = Watch { latency: Latency::Summary, ..Watch::default() };
     let rtt = |text: &str| {
         let outcome = lab::run(&scenario(text), 1, &watch, &AtomicBool::new(false)).unwrap();
         outcome.rows[0].rtt_s.unwrap().median

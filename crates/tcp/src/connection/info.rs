@@ -2,9 +2,10 @@
 
 use super::{Clock, Connection, Negotiated};
 use crate::event::Event;
+use crate::rtt::RoundTrips;
 use crate::sender::Statistics;
 use crate::state::{Info, OutstandingSegments, Pressure, State, Vitals};
-use base::{Duration, Quantiles, Time};
+use base::{Duration, Time};
 use wire::{Segment, SeqNumber};
 
 impl Connection {
@@ -32,10 +33,9 @@ impl Connection {
         self.sender.round_trips = Some(Box::default());
     }
 
-    /// The round-trip samples of the retransmission timer (RFC 6298 §3, RFC 7323 §4.1), nanoseconds,
-    /// if they are measured.
+    /// The round-trip samples, if they are measured.
     #[must_use]
-    pub fn round_trips(&self) -> Option<&Quantiles> {
+    pub fn round_trips(&self) -> Option<&RoundTrips> {
         self.sender.round_trips.as_deref()
     }
 

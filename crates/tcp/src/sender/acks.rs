@@ -103,13 +103,14 @@ impl Sender {
         Some(whole)
     }
 
-    /// Records a round trip.
+    /// Records a round trip, of which the estimator knows.
     //
     // A separate function, so that connections that measure nothing keep their registers.
     #[inline(never)]
     fn record_round_trip(&mut self, sample: Duration) {
         if let Some(round_trips) = &mut self.round_trips {
-            round_trips.record(sample.as_nanos());
+            round_trips.samples.record(sample.as_nanos());
+            round_trips.smoothed.record(self.rtt.smoothed().unwrap_or_default().as_nanos());
         }
     }
 

@@ -49,12 +49,12 @@ CASE_KEYS = [
 
 
 def _short(cells: Iterable[Cell]) -> list[Cell]:
-    return [replace(cell, settings={**cell.settings, "duration": "20 s"}) for cell in cells]
+    return [replace(cell, settings={**cell.settings, "duration": "10 s"}) for cell in cells]
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    """The experiment with runs of 20 s instead of 120 s: what becomes of runs is the same."""
+    """The experiment with runs of 10 s instead of 120 s: what becomes of runs is the same."""
     factors = STUDY.factors
     assert factors is not None
     shorter = replace(factors, cells=lambda factor: _short(factors.cells(factor)))
@@ -239,15 +239,6 @@ def test_verdicts_follow_the_runs_and_nothing_else(
     assert found.measured.value == pytest.approx(gain, rel=1e-3)
     assert found.factor is not None
     assert found.factor.value == pytest.approx(gain / 3.5, rel=1e-3)
-
-
-def test_no_published_ratio_holds_with_three_seeds() -> None:
-    runs = STUDY.measure(quick=True)
-    numbers = {stated["id"] for stated in STUDY.published.statements if "metric" in stated}
-    found = [answer for answer in STUDY.judge(runs) if answer.id in numbers]
-    assert len(found) == 5
-    assert runs.seeds == 3
-    assert all(answer.verdict is not Verdict.HOLDS for answer in found)
 
 
 def test_explanations_say_which_side_of_the_published_value_a_factor_leads_to() -> None:

@@ -167,6 +167,15 @@ def test_simulation_7_in_whole_runs_is_as_complete(tmp_path: Path) -> None:
     test_every_sender_is_at_every_point_of_the_figure("sim7", runs)
 
 
+def test_no_published_ratio_holds_with_three_seeds(runs: Mapping[str, Runs]) -> None:
+    study, of = _simulation("sim1"), runs["sim1"]
+    numbers = {stated["id"] for stated in study.published.statements if "metric" in stated}
+    found = [answer for answer in study.judge(of) if answer.id in numbers]
+    assert len(found) == 5
+    assert of.seeds == 3
+    assert all(answer.verdict is not Verdict.HOLDS for answer in found)
+
+
 def test_cross_traffic_takes_its_share(runs: Mapping[str, Runs]) -> None:
     for name in ("sim3", "sim4", "sim6"):
         of = runs[name]

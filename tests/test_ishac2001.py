@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import subprocess
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +36,7 @@ from lasthop.publications.study.verdict import Verdict
 from lasthop.scenario import Scenario
 
 #: The fixtures of those names.
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Off = Callable[..., Runs]
 Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
@@ -77,6 +79,13 @@ def test_every_figure_is_found_by_its_name() -> None:
     for figure in (5, 6, 8, 9, 10):
         (found,) = publications.find(f"ishac2001/fig{figure}")
         assert f"fig{figure}" in (found.name, *found.load().also)
+
+
+def test_a_figures_name_is_enough_of_a_command(lasthop: Command, tmp_path: Path) -> None:
+    done = lasthop("reproduce", "ishac2001/fig6", "--quick")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "reports" / "ishac2001" / "fig5"
+    assert {"results.json", "report.html"} <= {file.name for file in folder.iterdir()}
 
 
 def test_queues_hold_the_integer_part_of_a_round_trip_and_ethernets_have_no_limit() -> None:

@@ -215,7 +215,7 @@ def _standard(case: Case) -> Case:
 
 def test_figure_4_4_needs_rlci(off: Off) -> None:
     cells = fig4_4.cells()
-    pool = _measured(fig4_4.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 12)
+    pool = _measured(fig4_4.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 6)
     without = off(pool, [cell.case for cell in cells], _standard, 12)
     assert _holding(fig4_4.STUDY, without, "rlci") == set()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from scipy.stats import binom
 
 from lasthop.publications.study import quantiles
 from lasthop.publications.study.published import Number, Section
@@ -47,6 +48,11 @@ def test_what_never_ends_is_longer_than_all_else() -> None:
 
 
 def test_a_share_has_an_interval_even_if_it_is_nothing() -> None:
+    # Its ends, of 1 to 40 values in order, beside another's quantiles of the binomial.
+    for n in range(1, 41):
+        found = quantiles.interval([float(place) for place in range(n)], 0.9)
+        lo, hi = (float(binom.ppf(tail, n, 0.9)) for tail in (0.025, 0.975))
+        assert (found.lo, found.hi) == (max(lo - 1, 0), min(hi, n - 1))
     none = quantiles.proportion(0, 400)
     assert (none.value, none.lo) == (0.0, 0.0)
     # Wilson: z^2 / (n + z^2).

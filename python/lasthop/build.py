@@ -6,6 +6,7 @@ made of it, and values are judged where files are, by the engine.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -25,9 +26,15 @@ _LONGEST = 60
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
+@functools.cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(engine.schema())
+    return schema
+
+
 def follows(*path: str) -> Callable[[_Function], _Function]:
     """Gives a function whose `**keys` are those of a table of the schema their names and help."""
-    schema = json.loads(engine.schema())
+    schema = _schema()
     for step in path:
         schema = schema[step]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import tomllib
@@ -214,18 +215,16 @@ class Scenario:
     def sha256(self) -> str:
         """A fingerprint of what the scenario says, and of what the files that it names say;
         comments and spaces in the scenario do not count."""
-        said = [
-            engine.document(self.source, self.name),
-            self.overrides,
-            [fingerprint(file) for file in self.files],
-        ]
-        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=str)
+        document, _ = _read(self.source, self.name)
+        more = [self.overrides, [fingerprint(file) for file in self.files]]
+        text = f"[{document},{_json(more)[1:]}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def files(self) -> list[Path]:
         """The files that the scenario names: traces. Names are relative to its own file."""
-        names = set(_named("", engine.document(self.source, self.name)))
+        _, own = _read(self.source, self.name)
+        names = set(own)
         for key, value in self.overrides:
             names.update(_named(key, value))
         return [Path(self.name).parent / name for name in sorted(names)]
@@ -239,6 +238,18 @@ class Scenario:
         """Checks the scenario and returns a summary, with the number of its runs."""
         checked = engine.check(self.source, self.name, overrides=self.overrides)
         return Outline(**cast("dict[str, Any]", checked))
+
+
+# Cells of a study are one text with different overrides.
+@functools.lru_cache(maxsize=16)
+def _read(source: str, name: str) -> tuple[str, frozenset[str]]:
+    """What a text says, as JSON, and the files that it names."""
+    document = engine.document(source, name)
+    return _json(document), frozenset(_named("", document))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def setting(text: str) -> tuple[str, object]:

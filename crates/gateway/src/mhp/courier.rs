@@ -137,8 +137,8 @@ impl Office {
         let mut sealed = Sealed::respond(exchange, &self.key.preshared)?;
         let bytes = sealed.receive(REQUEST)?;
         let received = Received { state: bytes.len() as u64, data: 0 };
-        let request: Request = rmp_serde::from_slice(&bytes).map_err(io::Error::other)?;
-        if !request.is_authentic(&Keys::new(&self.key.secret)) {
+        let request = Request::from_text(&bytes).ok_or(ErrorKind::InvalidData)?;
+        if !Keys::new(&self.key.secret).is_authentic(&request) {
             return Err(io::Error::other("it is not of a mobile host of this network"));
         }
         // The requester may have sent it from another one of its addresses.
@@ -180,7 +180,7 @@ impl Office {
         stream.set_nodelay(true)?;
         let mut exchange = Exchange::new(Box::new(stream));
         let mut sealed = Sealed::initiate(&mut exchange, &self.key.preshared)?;
-        sealed.send(&rmp_serde::to_vec_named(request).map_err(io::Error::other)?)?;
+        sealed.send(&request.to_text())?;
         let message = sealed.receive(ANSWER)?;
         let (answer, pieces) = read(&message).ok_or(ErrorKind::InvalidData)?;
         if answer.mobile != request.mobile {

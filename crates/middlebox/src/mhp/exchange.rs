@@ -1,11 +1,9 @@
 //! How base stations ask each other for the state of a mobile host's connections.
 
-use super::{Reply, Request};
+use super::{Answer, Request};
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::Context;
-use relay::{AssociationSnapshot, RelaySnapshot};
-use serde::{Deserialize, Serialize};
 use wire::{Packet, Payload};
 
 /// The way of requests and answers between base stations. In the lab it is a TCP of the box's own; a gateway has
@@ -69,17 +67,4 @@ pub enum Transferred<R> {
     Request(Request, IpAddr, R),
     /// The answer to a request about this mobile host, which is authentic; `None` if there was none.
     Answer(IpAddr, Option<Answer>),
-}
-
-/// The text of an answer.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Answer {
-    /// The mobile host.
-    pub mobile: IpAddr,
-    /// Where its state is.
-    pub reply: Reply,
-    /// The SRP associations with the host, if the reply is [`Reply::State`].
-    pub associations: Vec<AssociationSnapshot>,
-    /// The connections of the host, likewise.
-    pub relays: Vec<RelaySnapshot>,
 }

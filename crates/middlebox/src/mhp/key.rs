@@ -1,5 +1,6 @@
 //! The authentication of messages.
 
+use super::Request;
 use core::net::IpAddr;
 use hmac::digest::KeyInit;
 use hmac::{Hmac, Mac};
@@ -54,6 +55,12 @@ impl Keys {
     #[must_use]
     pub fn verify(&self, mobile: IpAddr, message: &Mobility) -> bool {
         self.is_tag(mobile, &message.authenticated(mobile), &message.tag)
+    }
+
+    /// Whether the mobile host of a request has indeed said that it is attached to the requester.
+    #[must_use]
+    pub fn is_authentic(&self, request: &Request) -> bool {
+        self.verify(request.mobile, &request.attach)
     }
 }
 

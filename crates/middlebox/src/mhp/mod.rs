@@ -15,8 +15,8 @@ mod registry;
 mod transfer;
 
 pub(crate) use attachment::Attachment;
-pub use exchange::{Answer, Exchange, Received, Transferred};
+pub use exchange::{Exchange, Received, Transferred};
+pub use handoff::{Answer, Reply, Request};
 pub use key::Keys;
 pub(crate) use registry::{Action, Registry};
-pub use registry::{Reply, Request};
 pub use transfer::Transfers;

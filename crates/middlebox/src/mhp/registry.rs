@@ -3,48 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::Keys;
+use super::{Reply, Request};
 use base::{Duration, Time};
 use core::net::IpAddr;
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::{Mobility, MobilityMessage, Outcome};
-
-/// The request of a base station to another one (the *handover* message of `yavatkar1994` §2.4): the
-/// state of a mobile host's connections, which shows by its message that it is attached to the requester.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
-    /// The mobile host.
-    pub mobile: IpAddr,
-    /// Its message.
-    pub attach: Mobility,
-    /// The incarnation of the base station that is asked, if it is known to have had the state.
-    pub expects: Option<u32>,
-    /// The incarnation of the one that asks.
-    pub incarnation: u32,
-}
-
-/// The answer to a [`Request`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
-    /// The state follows.
-    State,
-    /// The state went to this base station before, in this incarnation.
-    Moved(IpAddr, u32),
-    /// There is no state.
-    Nothing,
-    /// The mobile host is attached elsewhere by now.
-    Superseded,
-}
-
-impl Request {
-    /// Whether the mobile host has indeed said that it is attached to the requester.
-    #[must_use]
-    pub fn is_authentic(&self, keys: &Keys) -> bool {
-        keys.verify(self.mobile, &self.attach)
-    }
-}
 
 /// What a base station is to do. `R` names a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@ use crate::sending::Sending;
 use base::{Duration, Random, Time};
 use core::net::IpAddr;
 use host::{Application, ConnectionId, Context, Host, Listener, Opening};
-use serde::Serialize;
 use tcp::{Config, Connection, Events, KeepAlive};
 use wire::{Body, Mobility, Packet, Payload};
 
@@ -156,12 +155,10 @@ impl Transfers {
     }
 
     /// A message to another base station.
-    fn message(&self, mobile: IpAddr, text: &impl Serialize, data: &[Payload]) -> Vec<Payload> {
-        // Writing to memory fails only for types that have no representation.
-        let text = rmp_serde::to_vec_named(text).unwrap_or_default();
+    fn message(&self, mobile: IpAddr, text: &[u8], data: &[Payload]) -> Vec<Payload> {
         let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
-        bytes.extend_from_slice(&self.keys.tag(mobile, &text));
-        bytes.extend_from_slice(&text);
+        bytes.extend_from_slice(&self.keys.tag(mobile, text));
+        bytes.extend_from_slice(text);
         let head = self.contents.add(bytes);
         [head].into_iter().chain(data.iter().copied()).collect()
     }
@@ -175,7 +172,7 @@ impl Exchange for Transfers {
     }
 
     fn ask(&mut self, now: Time, request: &Request, from: IpAddr) -> bool {
-        let message = self.message(request.mobile, request, &[]);
+        let message = self.message(request.mobile, &request.to_text(), &[]);
         let head = message.first().copied();
         let opening = Opening {
             at: now,
@@ -199,7 +196,7 @@ impl Exchange for Transfers {
         if self.host.connection(to).is_none_or(|connection| connection.state() == closed) {
             return;
         }
-        let message = self.message(answer.mobile, &answer, &data);
+        let message = self.message(answer.mobile, &answer.to_text(), &data);
         self.host.access(now, to, |connection, transfer| {
             transfer.message = message;
             transfer.write(connection);
@@ -287,8 +284,8 @@ impl Drop for Transfers {
 /// key both are authenticated.
 fn read_request(keys: &Keys, message: Option<(&[u8], &[u8])>) -> Option<Request> {
     let (tag, text) = message?;
-    let request: Request = rmp_serde::from_slice(text).ok()?;
-    let is_authentic = keys.is_tag(request.mobile, text, tag) && request.is_authentic(keys);
+    let request = Request::from_text(text)?;
+    let is_authentic = keys.is_tag(request.mobile, text, tag) && keys.is_authentic(&request);
     is_authentic.then_some(request)
 }
 
@@ -298,5 +295,5 @@ fn read_answer(keys: &Keys, mobile: IpAddr, message: Option<(&[u8], &[u8])>) -> 
     if !keys.is_tag(mobile, text, tag) {
         return None;
     }
-    rmp_serde::from_slice(text).ok().filter(|answer: &Answer| answer.mobile == mobile)
+    Answer::from_text(text).filter(|answer| answer.mobile == mobile)
 }

@@ -19,16 +19,22 @@ def _place(n: int, share: float) -> int:
     return min(n - 1, max(0, math.ceil(share * n) - 1))
 
 
+def _binomial(q: float, n: int, share: float) -> int:
+    """The quantile of the number of n that are of a share."""
+    import numpy as np
+    from scipy.special import bdtr
+
+    return int(np.searchsorted(bdtr(np.arange(n), n, share), q))
+
+
 def interval(values: Sequence[float | None], share: float) -> Estimate:
     """The value that this share of all stays below, at most infinity, and its interval by order
     statistics: no distribution is assumed."""
-    from scipy.stats import binom
-
     n = len(values)
     found = sorted(math.inf if value is None else value for value in values)
     tail = (1 - CONFIDENCE) / 2
-    lo = int(binom.ppf(tail, n, share)) - 1
-    hi = int(binom.ppf(1 - tail, n, share))
+    lo = _binomial(tail, n, share) - 1
+    hi = _binomial(1 - tail, n, share)
     return Estimate(found[_place(n, share)], found[max(lo, 0)], found[min(hi, n - 1)], n)
 
 
@@ -65,9 +71,9 @@ def ratio(
 
 def proportion(count: int, n: int) -> Estimate:
     """The share `count` of `n`, with Wilson's score interval."""
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
-    z = float(norm.ppf((1 + CONFIDENCE) / 2))
+    z = float(ndtri((1 + CONFIDENCE) / 2))
     share = count / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

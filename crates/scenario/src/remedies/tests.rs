@@ -107,12 +107,16 @@ fn a_remedy_says_where_it_is_to_be_had() {
     for in_systems in [bbr, rack] {
         assert!(!in_systems.research && in_systems.modes.is_empty(), "{in_systems:?}");
     }
-    for research in ["westwood-2001", "coding", "freeze", "snoop", "hop = \"srp\"", "spep"] {
+    for research in ["westwood-2001", "coding", "freeze", "snoop", "spep"] {
         assert!(of(research).research, "{research}");
     }
     assert_eq!(of("backward").modes, [Mode::Notify]);
     assert_eq!(of("spoofer").modes, [Mode::Spoof]);
-    assert_eq!(of("\"mobile\"").modes, [Mode::Station, Mode::Mobile]);
+    for transport in ["tcp", "srp"] {
+        let of_mobile = of(&format!("hop = \"{transport}\""));
+        assert_eq!(of_mobile.modes, [Mode::Station, Mode::Mobile], "{transport}");
+        assert!(!of_mobile.research, "{transport}");
+    }
     assert_eq!(of("\"spep\"").modes, [Mode::Spep]);
 }
 

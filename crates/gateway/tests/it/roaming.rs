@@ -1,10 +1,11 @@
 //! Modes `station` and `mobile`: a mobile host moves between base stations, and keeps its connections.
 
 use crate::common::{Folder, Process, alone, configuration_at, content, wait_for_devices_to_go};
+use base::Time;
 use gateway::Daemon;
-use live::Netlink;
 use live::namespace::Namespace;
 use live::netlink::Family;
+use live::{Clock, Netlink};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -405,7 +406,10 @@ fn over_srp_connections_go_on_with_a_base_station_or_an_agent_that_is_started_ag
         let mut processes = [0, 1].map(|index| Some(start(index)));
         for killed in [0, 1, 0, 1] {
             network.wait_for_srp(&members);
+            let clock = Clock::start();
             let ends = open();
+            // An end of a tunnel whose other end is lost is silent for 5 s before it is another one.
+            assert!(clock.now() < Time::ZERO + base::Duration::from_secs(4));
             // What it had is lost, and both ends learn it.
             processes[killed] = None;
             processes[killed] = Some(start(killed));

@@ -112,10 +112,9 @@ fn a_remedy_says_where_it_is_to_be_had() {
     }
     assert_eq!(of("backward").modes, [Mode::Notify]);
     assert_eq!(of("spoofer").modes, [Mode::Spoof]);
-    for transport in ["tcp", "srp"] {
-        let of_mobile = of(&format!("hop = \"{transport}\""));
-        assert_eq!(of_mobile.modes, [Mode::Station, Mode::Mobile], "{transport}");
-        assert!(!of_mobile.research, "{transport}");
+    for of_mobile in [of("\"mobile\""), of("hop = \"srp\"")] {
+        assert_eq!(of_mobile.modes, [Mode::Station, Mode::Mobile], "{of_mobile:?}");
+        assert!(!of_mobile.research, "{of_mobile:?}");
     }
     assert_eq!(of("\"spep\"").modes, [Mode::Spep]);
 }

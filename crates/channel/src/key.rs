@@ -50,6 +50,13 @@ impl SecretKey {
         Some(SecretKey(bytes))
     }
 
+    /// The key of an end that has this name, where each member of a network has the key of all, `shared`: any of them
+    /// knows it, and none but them.
+    #[must_use]
+    pub fn of_member(shared: &PresharedKey, name: &[u8]) -> SecretKey {
+        SecretKey(crate::noise::derive(shared, name))
+    }
+
     /// The public key that belongs to it.
     #[must_use]
     pub fn public(&self) -> PublicKey {

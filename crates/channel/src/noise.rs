@@ -182,6 +182,16 @@ pub(crate) fn split(state: &mut HandshakeState) -> [Aes256Gcm; 2] {
     ciphers
 }
 
+const LABEL_OF_MEMBERS: &[u8] = b"lasthop member 1";
+
+/// A key that depends on another one and a name.
+pub(crate) fn derive(key: &PresharedKey, name: &[u8]) -> Zeroizing<[u8; KEY]> {
+    let mut derived = Zeroizing::new([0; KEY]);
+    let input = [LABEL_OF_MEMBERS, name].concat();
+    Blake2s::default().hmac(key.bytes(), &input, &mut *derived);
+    derived
+}
+
 fn code(key: &[u8; KEY], message: &[u8]) -> [u8; MAC] {
     let mut long = [0; KEY];
     Blake2s::default().hmac(key, message, &mut long);

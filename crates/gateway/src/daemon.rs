@@ -8,12 +8,13 @@ use crate::journal::Journal;
 use crate::link_socket::{LinkCounts, LinkSocket};
 use crate::lost::Lost;
 use crate::marking::{self, Marking, MarkingError};
-use crate::mhp::{self, Agent, Courier, Guests, Mailbox, Messages, NetworkKey};
+use crate::mhp::{self, Agent, Courier, End, Guests, Mailbox, Messages, NetworkKey, Tunnels};
 use crate::network::{self, Network};
-use crate::peer::{self, Mtu, PeerError, Way};
+use crate::peer::{self, PeerError, Way};
 use crate::placed::make_folder_of;
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
+use crate::tunnel::{self, Mtu};
 use crate::workers::Workers;
 use crate::{Observation, doctor, secret};
 use base::Seed;
@@ -24,8 +25,8 @@ use live::netlink::Attachment;
 use live::{Clock, Netlink};
 use middlebox::mhp::Keys;
 use middlebox::{
-    BaseStation, BoxSettings, Contents, Gateway as PairGateway, Mobile, MobileAgent, Neighbour,
-    Pair, Reading, Reporter, Site, Splitter, Spoofer, Station,
+    BaseStation, BoxSettings, Contents, Gateway as PairGateway, HopTransport, Mobile, MobileAgent,
+    Neighbour, Pair, Reading, Reporter, Site, Splitter, Spoofer, Station,
 };
 use relay::Relays;
 use scenario::{Gateway, Mode, Notifier, Peer, Work};
@@ -184,14 +185,14 @@ impl Daemon {
                     let key = NetworkKey::read(file)?;
                     let guests = Guests::new(&gateway.wan)?;
                     let own = mhp::addresses(&gateway.wan)?;
-                    let known = Some((Arc::clone(&guests), Keys::new(&key.secret)));
-                    way = Some(Box::new(Messages::open(own, known).map_err(at_messages)?));
+                    let hop = Netlink::open()?.mtu(&gateway.wan)?;
+                    let tunnels = Tunnels::new(End::Station, &key, hop);
+                    let (keys, guest_list) = (Keys::new(&key.secret), Arc::clone(&guests));
+                    let messages = Messages::of_station(own, keys, tunnels, guest_list);
+                    way = Some(Box::new(messages.map_err(at_messages)?));
                     let (bell, bells) = mpsc::channel();
-                    let settings = Station {
-                        mtu: Netlink::open()?.mtu(&gateway.wan)?,
-                        secret: key.secret.clone(),
-                        ..settings.clone()
-                    };
+                    let secret = key.secret.clone();
+                    let settings = Station { mtu: hop, secret, ..settings.clone() };
                     station = Some((bells, key, guests));
                     let random = Seed(getrandom::u64()?).stream("station");
                     let mut base = BaseStation::with_exchange(
@@ -201,17 +202,25 @@ impl Daemon {
                         random,
                         |_| Mailbox::new(bell),
                     );
-                    base.relays_mut().gather();
+                    base.gather(tunnel::overhead(own[0].is_ipv6()));
                     Kind::Station(Box::new(base))
                 }
                 Work::Mobile(settings, file) => {
-                    let secret = NetworkKey::read(file)?.secret;
+                    let key = NetworkKey::read(file)?;
                     let own = mhp::addresses(&gateway.wan)?;
-                    way = Some(Box::new(Messages::open(own, None).map_err(at_messages)?));
-                    let settings = Mobile { secret, ..settings.clone() };
+                    let hop = Netlink::open()?.mtu(&gateway.wan)?;
+                    let has_srp = settings.hop == HopTransport::Srp;
+                    let tunnels = has_srp.then(|| Tunnels::new(End::Mobile, &key, hop));
+                    let messages = Messages::of_mobile(own, Keys::new(&key.secret), tunnels);
+                    way = Some(Box::new(messages.map_err(at_messages)?));
+                    let secret = key.secret;
+                    let settings = Mobile { mtu: hop, secret, ..settings.clone() };
                     let tcp = tcp_within(gateway, mtu);
                     let seed = Seed(getrandom::u64()?);
-                    let agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
+                    let mut agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
+                    // One handoff takes longer than a millisecond.
+                    agent.number_from(tunnel::unix_time() / 1_000_000);
+                    agent.gather(tunnel::overhead(own[0].is_ipv6()));
                     Kind::Mobile(Box::new(Agent::new(agent, no_relays()?, &gateway.wan)?))
                 }
                 Work::Spep(station, _) => {
@@ -629,7 +638,7 @@ fn one_of_pair(
     mtu: u16,
 ) -> Result<PairGateway, Error> {
     let is_ipv6 = peer::is_over_ipv6(peer.address);
-    at_site(gateway, names, mtu, |site| pair.gateway(site, peer::overhead(is_ipv6)))
+    at_site(gateway, names, mtu, |site| pair.gateway(site, tunnel::overhead(is_ipv6)))
 }
 
 /// The settings of the gateway's TCP, where no packet is longer.

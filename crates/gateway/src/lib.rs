@@ -33,6 +33,7 @@ mod service;
 mod serving;
 mod status;
 pub mod top;
+mod tunnel;
 mod workers;
 
 pub use capture::{Capture, Captured, Stop};

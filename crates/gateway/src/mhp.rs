@@ -1,6 +1,6 @@
 //! Base stations and mobile hosts (MHP, `yavatkar1994`): what their boxes need besides packets that pass. Mobile hosts
-//! and base stations tell each other by datagrams who is attached where; the state of connections goes from one base
-//! station to the next over a connection of the kernel's, which is encrypted.
+//! and base stations tell each other by datagrams who is attached where, and send SRP to each other; the state of
+//! connections goes from one base station to the next over a connection of the kernel's, which is encrypted.
 
 mod agent;
 mod courier;
@@ -8,12 +8,14 @@ mod guests;
 mod mailbox;
 mod messages;
 mod sealed;
+mod tunnels;
 
 pub(crate) use agent::Agent;
 pub(crate) use courier::Courier;
 pub(crate) use guests::Guests;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use messages::Messages;
+pub(crate) use tunnels::{End, Tunnels};
 
 use crate::peer::PeerError;
 use channel::PresharedKey;
@@ -24,7 +26,7 @@ use std::path::Path;
 /// The key of a network, as its members read it from their files.
 #[derive(Clone)]
 pub(crate) struct NetworkKey {
-    /// For what goes between base stations.
+    /// For what goes between base stations, and for SRP over the hop.
     pub(crate) preshared: PresharedKey,
     /// For messages of mobile hosts and to them.
     pub(crate) secret: String,

@@ -1,28 +1,23 @@
 //! The way to the other gateway of a pair: a UDP socket, whose datagrams are PDUs of SRP that a channel
 //! authenticates and encrypts.
 
+use crate::tunnel::{self, Mtu, Tunnel};
 use base::{Duration, Time};
-use channel::{
-    Channel, ConfigError, Event, HEADER, OVERHEAD, PresharedKey, SecretKey, TAG, system_entropy,
-};
+use channel::{ConfigError, PresharedKey, SecretKey, system_entropy};
 use live::inline::{Change, Received, Underlay};
 use live::sockopt;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use scenario::Peer;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::ops::{Range, RangeInclusive};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
-use tracing::{info, warn};
-use wire::{Body, Ip, Packet, Srp};
+use wire::{Body, Packet};
 
 /// Why there is no way to the other gateway.
 #[derive(Debug, Error)]
@@ -47,63 +42,12 @@ pub enum PeerError {
 /// The folder whose files the unit names `lasthop`.
 const CREDENTIALS: &str = "/etc/lasthop";
 
-/// Bytes of headers in front of SRP's: IP, UDP, and what the channel adds.
-pub(crate) fn overhead(is_ipv6: bool) -> u32 {
-    headers(is_ipv6) + OVERHEAD as u32
-}
-
-/// Bytes of the headers of a datagram: IP and UDP.
-fn headers(is_ipv6: bool) -> u32 {
-    if is_ipv6 { 48 } else { 28 }
-}
-
-/// What is known of the longest packet of the hop, bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Mtu {
-    /// This.
-    Known(u32),
-    /// At most that of the interface. It is searched for.
-    AtMost(u32),
-}
-
-impl Mtu {
-    /// Paths with a smaller one are rare, and fragment what is longer (RFC 8200 §5).
-    const LEAST: u32 = 1280;
-
-    /// With which packets begin.
-    pub(crate) fn first(self) -> u32 {
-        match self {
-            Mtu::Known(bytes) => bytes,
-            Mtu::AtMost(bytes) => bytes.min(Mtu::LEAST),
-        }
-    }
-
-    /// The lengths of datagrams between which the longest is searched for.
-    fn datagrams(self, is_ipv6: bool) -> RangeInclusive<u16> {
-        let datagram = |packet: u32| {
-            u16::try_from(packet.saturating_sub(headers(is_ipv6))).unwrap_or(u16::MAX)
-        };
-        match self {
-            Mtu::Known(bytes) => datagram(bytes)..=datagram(bytes),
-            Mtu::AtMost(bytes) => datagram(self.first())..=datagram(bytes),
-        }
-    }
-}
-
 /// The way to the other gateway.
 pub(crate) struct Way {
     socket: UdpSocket,
-    /// The socket is one of IPv6, which may carry IPv4, too.
-    is_ipv6_socket: bool,
-    /// Datagrams are over IPv6.
-    is_ipv6: bool,
-    channel: Channel,
-    /// The other gateway answers, as far as is known.
-    is_up: bool,
+    tunnel: Tunnel,
     /// The names of the two gateways in packets, which are never on the wire.
     names: [IpAddr; 2],
-    changes: VecDeque<Change>,
-    buffer: Vec<u8>,
 }
 
 impl Way {
@@ -119,13 +63,12 @@ impl Way {
         let secret = read_key(&peer.key)?;
         let theirs: channel::PublicKey = peer.peer_key.parse().map_err(PeerError::PeerKey)?;
         let own_is_first = secret.public().to_string() < theirs.to_string();
-        let unix_time = unix_time().duration_since(UNIX_EPOCH).unwrap_or_default();
         let address = known.or(peer.address);
         let is_ipv6 = is_over_ipv6(address);
         let config = channel::Config {
             address,
             datagrams: mtu.datagrams(is_ipv6),
-            unix_time: u64::try_from(unix_time.as_nanos()).unwrap_or(0),
+            unix_time: tunnel::unix_time(),
             // A hop that is down should not be long in going on.
             keep_alive: Some(Duration::from_secs(5)),
             lost_after: Duration::from_secs(15),
@@ -136,100 +79,13 @@ impl Way {
         if !own_is_first {
             names.reverse();
         }
-        Ok(Way {
-            is_ipv6_socket: socket.local_addr().is_ok_and(|own| own.is_ipv6()),
-            socket,
-            is_ipv6,
-            channel: Channel::new(now, config, system_entropy)?,
-            is_up: false,
-            names,
-            changes: VecDeque::new(),
-            buffer: Vec::with_capacity(1 << 16),
-        })
+        let tunnel = Tunnel::new(now, config, ("the other gateway", names), is_ipv6)?;
+        Ok(Way { socket, tunnel, names })
     }
 
     /// The names of this gateway and of the other one.
     pub(crate) fn names(&self) -> [IpAddr; 2] {
         self.names
-    }
-
-    fn send_to(&self, datagram: &[u8], address: SocketAddr) {
-        // What is not sent is lost, as on any network.
-        if let Err(error) = self.socket.send_to(datagram, address)
-            && error.kind() != ErrorKind::WouldBlock
-        {
-            warn!(%error, %address, "a datagram to the other gateway was not sent");
-        }
-    }
-
-    /// Takes note of the channel's events, and sends what it has to send.
-    fn serve(&mut self, now: Time) {
-        let peer = self.names[1];
-        while let Some(event) = self.channel.poll_event() {
-            match event {
-                Event::Connected => info!("connected with the other gateway"),
-                Event::PeerRestarted => info!("the other gateway has been restarted"),
-                Event::AddressChanged(address) => info!(%address, "the other gateway is here"),
-                Event::Lost => info!("the other gateway does not answer"),
-                Event::Resumed => info!("the other gateway answers again"),
-                Event::Datagrams(longest) => self.on_longest(longest.into()),
-            }
-            match event {
-                // One that was started again refuses what it does not know.
-                Event::Connected | Event::PeerRestarted | Event::Resumed => {
-                    self.is_up = true;
-                    self.changes.push_back(Change::Up(peer));
-                }
-                Event::Lost => {
-                    self.is_up = false;
-                    self.changes.push_back(Change::Down(peer));
-                }
-                Event::AddressChanged(_) | Event::Datagrams(_) => {}
-            }
-        }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        while let Some(address) = self.channel.poll_path_probe(now, &mut buffer) {
-            self.send_whole(&buffer, address);
-        }
-        while let Some(address) = self.channel.poll_transmit(now, &mut buffer) {
-            self.send_to(&buffer, address);
-        }
-        buffer.clear();
-        self.buffer = buffer;
-    }
-
-    /// Sends what was cut when longer packets reached the other gateway.
-    fn send_parts(&mut self, now: Time, payload: &[u8]) {
-        let mut sealed = Vec::new();
-        let keep = |part: &[u8], address| sealed.push((part.to_vec(), address));
-        // Without a session it is lost, too.
-        let _ = self.channel.seal_parts(now, payload, &mut Vec::new(), keep);
-        sealed.iter().for_each(|(part, address)| self.send_to(part, *address));
-    }
-
-    /// Sends a probe of the path, which no router may fragment. If it cannot be sent, it is lost, too.
-    fn send_whole(&self, probe: &[u8], address: SocketAddr) {
-        let allow = |allow| sockopt::allow_fragments(&self.socket, self.is_ipv6_socket, allow);
-        if allow(false).is_ok() {
-            let _ = self.socket.send_to(probe, address);
-        }
-        // It has worked before.
-        let _ = allow(true);
-    }
-
-    /// Datagrams of this length, and no longer ones, reach the other gateway.
-    fn on_longest(&mut self, datagram: u32) {
-        let bytes = datagram + headers(self.is_ipv6);
-        info!(bytes, "the longest packet to the other gateway");
-        self.changes.push_back(Change::Mtu(self.names[1], bytes));
-    }
-
-    /// The packet in a payload, and the place of its data there.
-    fn read(&self, payload: &[u8]) -> Option<(Packet, Range<usize>)> {
-        let (srp, header) = Srp::from_bytes(payload)?;
-        let [own, peer] = self.names;
-        let packet = Packet { ip: Ip::new(peer, own), body: Body::Srp(srp), ..Packet::BLANK };
-        Some((packet, header..payload.len()))
     }
 }
 
@@ -243,90 +99,48 @@ impl Underlay for Way {
     }
 
     fn peer(&self) -> Option<SocketAddr> {
-        self.channel.address()
+        self.tunnel.address()
     }
 
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received {
-        let (len, from) = match self.socket.recv_from(memory) {
-            Ok(received) => received,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::Nothing,
+        match self.socket.recv_from(memory) {
+            Ok(received) => self.tunnel.receive(now, &self.socket, received, memory),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
             // An ICMP error about a datagram that was sent.
-            Err(_) => return Received::Other,
-        };
-        let base = memory.as_ptr() as usize;
-        let opened = self.channel.handle_datagram(now, from, &mut memory[..len]);
-        let payload = opened.map(|payload| {
-            let start = payload.as_ptr() as usize - base;
-            start..start + payload.len()
-        });
-        self.serve(now);
-        let payload = payload.or_else(|| {
-            let joined = self.channel.take_joined()?;
-            memory.get_mut(..joined.len())?.copy_from_slice(&joined);
-            Some(0..joined.len())
-        });
-        let packet = payload.and_then(|place| {
-            let (packet, data) = self.read(&memory[place.clone()])?;
-            Some(Received::Packet(
-                Box::new(packet),
-                place.start + data.start..place.start + data.end,
-            ))
-        });
-        packet.unwrap_or(Received::Other)
+            Err(_) => Received::Other,
+        }
     }
 
     fn refused(&self) -> u64 {
-        self.channel.statistics().refused()
+        self.tunnel.refused()
     }
 
     fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
-        let Body::Srp(srp) = &packet.body else { return };
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        buffer.resize(HEADER, 0);
-        if srp.write(&mut buffer).is_ok() && append(&mut buffer) {
-            buffer.resize(buffer.len() + TAG, 0);
-            if buffer.len() > OVERHEAD + self.channel.longest_payload() {
-                self.send_parts(now, &buffer[HEADER..buffer.len() - TAG]);
-            } else if let Ok(address) = self.channel.seal(now, &mut buffer) {
-                self.send_to(&buffer, address);
-            }
+        if let Body::Srp(srp) = &packet.body {
+            self.tunnel.send(now, &self.socket, srp, append);
         }
-        buffer.clear();
-        self.buffer = buffer;
     }
 
     fn on_way_changed(&mut self, now: Time) {
-        if self.is_up {
-            // What was lost is sent again without waiting for the answer.
-            self.changes.push_back(Change::Up(self.names[1]));
-        }
-        self.channel.ask();
-        self.serve(now);
+        self.tunnel.on_way_changed(now, &self.socket);
     }
 
     fn poll_change(&mut self) -> Option<Change> {
-        self.changes.pop_front()
+        self.tunnel.poll_change()
     }
 
     fn poll_timeout(&self) -> Time {
-        self.channel.poll_timeout()
+        self.tunnel.poll_timeout()
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.channel.handle_timeout(now);
-        self.serve(now);
+        self.tunnel.handle_timeout(now, &self.socket);
     }
 }
 
 /// Whether datagrams to an address go over IPv6; if it is not known, they may.
 pub(crate) fn is_over_ipv6(address: Option<SocketAddr>) -> bool {
     address.is_none_or(|address| address.ip().to_canonical().is_ipv6())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a program that runs in real time")]
-fn unix_time() -> SystemTime {
-    SystemTime::now()
 }
 
 /// The public key that belongs to the private key in a file. If there is no such file, it is made, with a new key,

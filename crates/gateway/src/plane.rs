@@ -53,7 +53,7 @@ impl Kind {
             Kind::Spoof(splitter) => splitter.relays_mut(),
             Kind::Pair(gateway) => gateway.relays_mut(),
             Kind::Station(station) => station.relays_mut(),
-            Kind::Mobile(agent) => &mut agent.relays,
+            Kind::Mobile(agent) => agent.relays(),
             Kind::Spep(_, none) | Kind::Notify(_, none) => none,
         }
     }
@@ -229,7 +229,13 @@ impl Middlebox for Plane {
     }
 
     fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
-        self.get_mut().link(now, port, event, cx);
+        match (&mut self.kind, event) {
+            (Kind::Station(station), LinkEvent::Up { peer }) => {
+                station.on_reachable(now, peer);
+                station.wake(now, cx);
+            }
+            _ => self.get_mut().link(now, port, event, cx),
+        }
         self.note_changes();
     }
 }

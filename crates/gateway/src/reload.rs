@@ -64,12 +64,20 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
             ("cache", old.cache != new.cache),
             ("teardown", old.semantics != new.semantics),
             ("connections", old.connections != new.connections),
+            ("rate", old.rate != new.rate),
+            ("share", old.share != new.share),
             ("network_key", old_key != new_key),
             ("tcp", running_tcp != new_tcp),
         ]),
-        (Work::Mobile(_, old_key), Work::Mobile(_, new_key)) => {
-            keys.extend([("network_key", old_key != new_key), ("tcp", running_tcp != new_tcp)]);
-        }
+        (Work::Mobile(old, old_key), Work::Mobile(new, new_key)) => keys.extend([
+            ("hop", old.hop != new.hop),
+            ("rate", old.rate != new.rate),
+            ("share", old.share != new.share),
+            ("cache", old.cache != new.cache),
+            ("teardown", old.semantics != new.semantics),
+            ("network_key", old_key != new_key),
+            ("tcp", running_tcp != new_tcp),
+        ]),
         (Work::Spep(old, old_path), Work::Spep(new, new_path)) => keys.extend([
             ("data_path", old_path != new_path),
             ("flows", old.flows != new.flows),
@@ -97,22 +105,25 @@ mod tests {
         let spep = "lan = \"a\"\nwan = \"b\"\nmode = \"spep\"\n";
         let station = "lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n";
         let mobile = "wan = \"b\"\nmode = \"mobile\"\n";
+        let over_srp = "wan = \"b\"\nmode = \"mobile\"\nhop = \"srp\"\n";
         let of_both = [("network_key", "network_key = \"k\""), ("tcp", "tcp = { mss = 900 }")];
-        let of_station = [
+        let of_srp = [
             ("cache", "cache = \"1 MB\""),
             ("teardown", "teardown = \"end-to-end\""),
-            ("connections", "connections = 5"),
+            ("rate", "rate = \"1 Mbit/s\""),
+            ("share", "share = true"),
         ];
         let of_spep = [
             ("data_path", "data_path = \"kernel\""),
             ("flows", "flows = 5"),
             ("idle", "idle = \"5 s\""),
         ];
-        let all = of_both.map(|key| (mobile, key)).into_iter();
-        let all = all.chain(of_spep.map(|key| (spep, key)));
-        for (mode, (key, line)) in
-            all.chain(of_both.into_iter().chain(of_station).map(|key| (station, key)))
-        {
+        let of_mobile = of_both.into_iter().chain([("hop", "hop = \"srp\"")]);
+        let of_station =
+            of_both.into_iter().chain(of_srp).chain([("connections", "connections = 5")]);
+        let all = of_mobile.map(|key| (mobile, key)).chain(of_spep.map(|key| (spep, key)));
+        let all = all.chain(of_srp.map(|key| (over_srp, key)));
+        for (mode, (key, line)) in all.chain(of_station.map(|key| (station, key))) {
             let running = gateway(mode);
             let refused = admit(&running, &gateway(&format!("{mode}{line}"))).unwrap_err();
             assert_eq!(refused, format!("only a restart can change `{key}`; nothing was changed"));

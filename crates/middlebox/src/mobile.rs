@@ -14,7 +14,7 @@ use connections::Connections;
 use core::net::IpAddr;
 use hop::Hop;
 use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
-use relay::{Handoff, HopRate, Teardown};
+use relay::{Handoff, HopRate, Relays, Teardown};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use tcp::Config;
@@ -202,6 +202,25 @@ impl MobileAgent {
         }
     }
 
+    /// Attachments are numbered from `first` on: higher than all numbers that an agent of the host before this one has
+    /// used. To be called first.
+    pub fn number_from(&mut self, first: u64) {
+        self.attachment = Attachment::new(Some(self.own[1]), first);
+    }
+
+    /// If the hop's transport is SRP: from now on, segments carry bytes whose payloads do not continue each other, and
+    /// packets of SRP have `overhead` bytes of headers before that of SRP.
+    pub fn gather(&mut self, overhead: u32) {
+        if let Some(hop) = &mut self.hop {
+            hop.gather(overhead);
+        }
+    }
+
+    /// The connections that it carries on by SRP, to be looked at; none if the hop's transport is TCP.
+    pub fn relays_mut(&mut self) -> Option<&mut Relays> {
+        self.hop.as_mut().map(Hop::relays_mut)
+    }
+
     /// The host is attached to a base station. [`Middlebox::wake`] is to be called at
     /// [`Middlebox::next_wake`].
     pub fn on_attached(&mut self, now: Time, station: IpAddr) {
@@ -332,7 +351,9 @@ impl Middlebox for MobileAgent {
                     None => self.connections.on_departure(&to.reversed(), segment),
                 }
                 if from.is_some() {
-                    return Verdict::Forward;
+                    // A base station that does not know the host yet lets segments pass, whose numbers are others.
+                    let is_ours = self.hop.as_ref().is_some_and(|hop| hop.speaks_for(&to.reversed()));
+                    return if is_ours { Verdict::Consume } else { Verdict::Forward };
                 }
                 if !self.attachment.is_waiting() {
                     let verdict = self.take(now, packet);

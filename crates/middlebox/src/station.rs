@@ -167,7 +167,8 @@ impl<E: Exchange> BaseStation<E> {
         let [of_relays, of_exchange, of_resets, of_associations] = secrets;
         let incarnation = later.bits() as u32;
         let mut relays = Relays::new(own[0], of_relays);
-        relays.enable_srp(srp_config(settings.mtu, settings.rate, settings.share), of_associations);
+        let hop = (settings.mtu, settings.rate, settings.share);
+        relays.enable_srp(srp_config(hop, srp::Config::default().overhead), of_associations);
         BaseStation {
             own,
             tcp: tcp.clone(),
@@ -194,6 +195,20 @@ impl<E: Exchange> BaseStation<E> {
     /// The split connections, to be looked at, or to be reset. [`Middlebox::wake`] is to be called afterwards.
     pub fn relays_mut(&mut self) -> &mut Relays {
         &mut self.relays
+    }
+
+    /// From now on, segments carry bytes whose payloads do not continue each other, and packets of SRP have `overhead`
+    /// bytes of headers before that of SRP.
+    pub fn gather(&mut self, overhead: u32) {
+        let Station { mtu, rate, share, .. } = self.settings;
+        self.relays.gather();
+        self.relays.set_srp_hop(&srp_config((mtu, rate, share), overhead));
+    }
+
+    /// Packets of SRP reach a mobile host from now on: those before were lost. [`Middlebox::wake`] is to be called
+    /// afterwards.
+    pub fn on_reachable(&mut self, now: Time, mobile: IpAddr) {
+        self.relays.resume_srp_with(now, mobile);
     }
 
     /// The way to other base stations.
@@ -368,16 +383,17 @@ impl<E: Exchange> BaseStation<E> {
     }
 }
 
-/// The settings of SRP over a hop.
-pub(crate) fn srp_config(mtu: u32, rate: HopRate, share: bool) -> srp::Config {
-    let default = srp::Config::default();
-    // Behind the headers of IPv4, UDP and SRP.
-    let segment_size = mtu - default.overhead - wire::Srp::DATA as u32;
+/// The settings of SRP over a hop with this MTU and rate, which it may share, behind so many bytes of headers.
+pub(crate) fn srp_config(
+    (mtu, rate, share): (u32, HopRate, bool),
+    overhead: u32,
+) -> srp::Config {
+    let segment_size = mtu.saturating_sub(overhead + wire::Srp::DATA as u32);
     let rate = match rate {
         HopRate::Given(rate) => Some(rate),
         HopRate::Measured => None,
     };
-    srp::Config { segment_size, rate, share, ..default }
+    srp::Config { segment_size, overhead, rate, share, ..srp::Config::default() }
 }
 
 /// A stream of randomness that depends on another one.

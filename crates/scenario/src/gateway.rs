@@ -57,8 +57,7 @@ impl Mode {
             BoxSettings::Spoofer(_) => Some(Mode::Spoof),
             BoxSettings::Pair(_) => Some(Mode::Pair),
             BoxSettings::Station(_) => Some(Mode::Station),
-            // SRP is in the lab and on the testbed.
-            BoxSettings::Mobile(mobile) if mobile.hop == HopTransport::Tcp => Some(Mode::Mobile),
+            BoxSettings::Mobile(_) => Some(Mode::Mobile),
             BoxSettings::SpepStation(_) => Some(Mode::Spep),
             BoxSettings::CorruptionReporter(_) => Some(Mode::Notify),
             _ => None,
@@ -86,7 +85,7 @@ pub enum DataPath {
     UserSpace,
 }
 
-words! { Connect DataPath Mode Teardown }
+words! { Connect DataPath HopTransport Mode Teardown }
 
 /// The name or the names of interfaces.
 #[derive(Debug)]
@@ -167,9 +166,13 @@ table! {
         /// When the gateway accepts a client (mode `split`): once the server has accepted (`first`, which is the
         /// default there), or at once, before it connects to the server (`at-once`).
         connect: Spanned<Connect>;
+        /// The transport of a mobile host's connections over the hop (mode `mobile`): TCP (`tcp`), or SRP (`srp`), for
+        /// which they end in the host.
+        hop: HopTransport = HopTransport::default();
         /// The rate of the hop in the direction away from the gateway, of IP packets. The gateway sends at this
         /// rate, with equal shares for the addresses behind the hop. With `measured`, it learns the rate from
-        /// what is delivered. Without, each connection sends as its congestion control lets it.
+        /// what is delivered. Without, each connection sends as its congestion control lets it. Modes `station` and
+        /// `mobile` have it for SRP alone, which measures it unless it is given.
         rate: Hop;
         /// The most data of a connection that the gateway holds in each direction, besides what its receive
         /// window takes.
@@ -198,8 +201,9 @@ table! {
         key: String = "/etc/lasthop/private.key".to_owned();
         /// The address and the UDP port at which this gateway listens to the other (mode `pair`).
         listen: Listening;
-        /// The hop carries other traffic, too (mode `pair`): what is in flight is bounded as by TCP's congestion
-        /// window, and `rate` is the most. Without, all that is lost counts as corrupted.
+        /// The hop over which SRP goes carries other traffic, too (modes `pair`, `station` and `mobile`): what is in
+        /// flight is bounded as by TCP's congestion window, and `rate` is the most. Without, all that is lost counts as
+        /// corrupted.
         share: Spanned<bool>;
         /// The largest packet of the hop, bytes (mode `pair`). Without, it is found out, up to that of its interface.
         mtu: Spanned<Count>;
@@ -331,6 +335,9 @@ impl Gateway {
             Both::<Written, Alone>::read(document.root(), &mut problems).and_then(|both| {
                 let Both(written, _) = &both;
                 refuse_others(document.root(), &written.mode, &mut problems);
+                if written.mode == Mode::Mobile && written.hop == HopTransport::Tcp {
+                    refuse_srp(document.root(), &mut problems);
+                }
                 resolve(both, &mut problems)
             });
         let done = gateway.filter(|_| problems.is_empty());
@@ -348,16 +355,22 @@ impl Gateway {
 }
 
 /// Keys that some modes alone have a use for, and how these are called.
-const OF_MODES: [(&[&str], &[Mode], &str); 8] = [
-    (&["peer", "peer_key", "key", "listen", "mtu", "share"], &[Mode::Pair], "mode \"pair\""),
+const OF_MODES: [(&[&str], &[Mode], &str); 10] = [
+    (&["peer", "peer_key", "key", "listen", "mtu"], &[Mode::Pair], "mode \"pair\""),
     (
-        &["connect", "rate", "connections_per_user", "memory", "workers"],
+        &["share"],
+        &[Mode::Pair, Mode::Station, Mode::Mobile],
+        "modes \"pair\", \"station\" and \"mobile\"",
+    ),
+    (&["hop"], &[Mode::Mobile], "mode \"mobile\""),
+    (
+        &["connect", "connections_per_user", "memory", "workers"],
         &[Mode::Spoof, Mode::Split, Mode::Pair],
         "modes \"spoof\", \"split\" and \"pair\"",
     ),
     (&["network_key"], &[Mode::Station, Mode::Mobile], "modes \"station\" and \"mobile\""),
     (
-        &["cache", "teardown", "connections"],
+        &["connections"],
         &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station],
         "modes \"spoof\", \"split\", \"pair\" and \"station\"",
     ),
@@ -367,13 +380,26 @@ const OF_MODES: [(&[&str], &[Mode], &str); 8] = [
         "modes other than \"mobile\" and \"notify\"",
     ),
     (
-        &["records", "profile", "tcp"],
+        &["rate", "cache", "teardown", "records", "profile", "tcp"],
         &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station, Mode::Mobile],
         "modes other than \"spep\" and \"notify\"",
     ),
     (&["data_path", "flows", "idle"], &[Mode::Spep], "mode \"spep\""),
     (&["link_socket", "notices"], &[Mode::Notify], "mode \"notify\""),
 ];
+
+/// Keys of a mobile host for which SRP alone has a use.
+const OF_SRP: [&str; 4] = ["rate", "share", "cache", "teardown"];
+
+/// Refuses keys for which a mobile host has no use, because its connections go over the hop by TCP.
+fn refuse_srp(root: &Node<'_>, problems: &mut Vec<Problem>) {
+    let Some(table) = root.get_ref().as_table() else { return };
+    for (key, value) in OF_SRP.iter().filter_map(|&key| Some((key, table.get(key)?))) {
+        let message = format!("`{key}` needs `hop = \"srp\"`");
+        let help = "by TCP, the mobile host's connections end at the base station".to_owned();
+        problems.push(Problem::at(value.span(), message).help(help));
+    }
+}
 
 /// Refuses keys that the mode has no use for.
 fn refuse_others(root: &Node<'_>, mode: &Mode, problems: &mut Vec<Problem>) {
@@ -399,7 +425,7 @@ fn resolve(
     problems: &mut Vec<Problem>,
 ) -> Option<Gateway> {
     let own = match written.mode {
-        // Over the hop, SRP carries the connections; they are the host's own; or there are none.
+        // Over the hop, SRP carries the connections, or they are the host's own; or there are none.
         Mode::Pair | Mode::Mobile | Mode::Spep | Mode::Notify => own,
         // Its users' ends know nothing of the hop.
         Mode::Spoof | Mode::Split | Mode::Station => {
@@ -445,6 +471,7 @@ fn resolve(
     let connections_per_user = written.connections_per_user.map(count);
     let rate = written.rate.map(|Hop(rate)| rate);
     let teardown = written.teardown;
+    let share = written.share.is_some_and(Spanned::into_inner);
     let hop = Gateway::HOP.to_owned();
     let connect = written.connect.as_ref().map(|connect| *connect.get_ref());
     let expected = match (written.mode, connect) {
@@ -501,7 +528,7 @@ fn resolve(
                 connections: connections.unwrap_or(default.connections),
                 connections_per_user,
                 memory,
-                share: written.share.is_some_and(Spanned::into_inner),
+                share,
                 ..default
             };
             let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, Gateway::PORT));
@@ -537,12 +564,24 @@ fn resolve(
             let station = Station {
                 cache: cache.unwrap_or(Gateway::CACHE),
                 semantics: teardown,
+                rate: rate.unwrap_or_default(),
+                share,
                 connections: connections.unwrap_or(default.connections),
                 ..default
             };
             Work::Station(station, written.network_key.into())
         }
-        Mode::Mobile => Work::Mobile(Mobile::default(), written.network_key.into()),
+        Mode::Mobile => {
+            let mobile = Mobile {
+                hop: written.hop,
+                rate: rate.unwrap_or_default(),
+                share,
+                cache: cache.unwrap_or(Gateway::CACHE),
+                semantics: teardown,
+                ..Mobile::default()
+            };
+            Work::Mobile(mobile, written.network_key.into())
+        }
         Mode::Spep => {
             let default = SpepStation::default();
             let station = SpepStation {

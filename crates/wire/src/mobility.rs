@@ -82,10 +82,10 @@ const VERSION: u8 = 1;
 const COMMON: usize = 12;
 const ADDRESS: usize = 16;
 
-/// Types.
-const ATTACH: u8 = 1;
-const RESUME: u8 = 2;
-const RESET: u8 = 3;
+/// Types. Those below 128 are of datagrams that protect SRP, which gateways send from and to the same port.
+const ATTACH: u8 = 129;
+const RESUME: u8 = 130;
+const RESET: u8 = 131;
 
 impl Mobility {
     /// The UDP port of both ends, and the TCP port at which base stations hand over state: one of the

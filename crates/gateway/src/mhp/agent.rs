@@ -12,8 +12,8 @@ use tracing::warn;
 /// The agent. Its route is removed with it.
 pub(crate) struct Agent {
     pub(crate) agent: MobileAgent,
-    /// Its connections are the host's own: it relays none.
-    pub(crate) relays: Relays,
+    /// Those of one whose connections go over the hop by TCP, which end in the host: none.
+    none: Relays,
     netlink: Netlink,
     /// The interface behind which base stations are.
     interface: String,
@@ -21,8 +21,13 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// One that is attached to no base station yet.
-    pub(crate) fn new(agent: MobileAgent, relays: Relays, interface: &str) -> Result<Agent, Error> {
-        Ok(Agent { agent, relays, netlink: Netlink::open()?, interface: interface.to_owned() })
+    pub(crate) fn new(agent: MobileAgent, none: Relays, interface: &str) -> Result<Agent, Error> {
+        Ok(Agent { agent, none, netlink: Netlink::open()?, interface: interface.to_owned() })
+    }
+
+    /// The connections that it carries.
+    pub(crate) fn relays(&mut self) -> &mut Relays {
+        self.agent.relays_mut().unwrap_or(&mut self.none)
     }
 
     /// The host is attached to a base station. Packets of its connections go there from now on, and wait until the

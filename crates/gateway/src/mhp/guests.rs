@@ -33,6 +33,11 @@ impl Guests {
         }
     }
 
+    /// Whether one is attached.
+    pub(crate) fn contains(&self, mobile: IpAddr) -> bool {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).contains(&mobile)
+    }
+
     /// Its connections have gone to another base station.
     pub(crate) fn leave(&self, mobile: IpAddr) {
         let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);

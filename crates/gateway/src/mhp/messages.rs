@@ -1,9 +1,10 @@
-//! The messages of mobile hosts and base stations: datagrams of the kernel's UDP.
+//! What goes between mobile hosts and base stations over the hop: datagrams of the kernel's UDP with their messages, and
+//! tunnels of SRP.
 
-use super::Guests;
+use super::{Guests, Tunnels};
 use crate::peer::listen;
 use base::Time;
-use live::inline::{Received, Underlay};
+use live::inline::{Change, Received, Underlay};
 use middlebox::mhp::Keys;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -16,71 +17,202 @@ pub(crate) struct Messages {
     socket: UdpSocket,
     is_ipv6_socket: bool,
     own: [IpAddr; 2],
-    /// At a base station.
-    station: Option<(Arc<Guests>, Keys)>,
+    keys: Keys,
+    /// None at a mobile host whose connections go over the hop by TCP.
+    tunnels: Option<Tunnels>,
+    of: Node,
+}
+
+/// What kind of node it is.
+enum Node {
+    Station(Arc<Guests>),
+    Mobile(Attached),
+}
+
+/// The base station to which a mobile host is attached.
+#[derive(Default)]
+struct Attached {
+    station: Option<IpAddr>,
+    /// Its incarnation, if it has answered.
+    incarnation: Option<u32>,
+    /// Its answer, which waits until SRP can be sent.
+    answer: Option<Box<Packet>>,
 }
 
 impl Messages {
-    /// Opens the socket in the network namespace of the calling thread, for a node with these addresses. A base station
-    /// has guests, and knows by the keys who they are.
-    pub(crate) fn open(
+    /// Opens the socket of a base station with these addresses, in the network namespace of the calling thread.
+    pub(crate) fn of_station(
         own: [IpAddr; 2],
-        station: Option<(Arc<Guests>, Keys)>,
+        keys: Keys,
+        tunnels: Tunnels,
+        guests: Arc<Guests>,
+    ) -> io::Result<Messages> {
+        Messages::open(own, keys, Some(tunnels), Node::Station(guests))
+    }
+
+    /// Opens that of a mobile host.
+    pub(crate) fn of_mobile(
+        own: [IpAddr; 2],
+        keys: Keys,
+        tunnels: Option<Tunnels>,
+    ) -> io::Result<Messages> {
+        Messages::open(own, keys, tunnels, Node::Mobile(Attached::default()))
+    }
+
+    fn open(
+        own: [IpAddr; 2],
+        keys: Keys,
+        tunnels: Option<Tunnels>,
+        of: Node,
     ) -> io::Result<Messages> {
         let socket = listen(SocketAddr::from((Ipv6Addr::UNSPECIFIED, Mobility::PORT)))?;
         let is_ipv6_socket = socket.local_addr()?.is_ipv6();
-        Ok(Messages { socket, is_ipv6_socket, own, station })
+        Ok(Messages { socket, is_ipv6_socket, own, keys, tunnels, of })
     }
 
-    /// The packet of a datagram from an address.
-    fn read(&self, datagram: &[u8], from: SocketAddr) -> Option<Packet> {
-        let source = from.ip().to_canonical();
-        let message = Mobility::from_bytes(datagram).filter(|_| from.port() == Mobility::PORT)?;
-        if let Some((guests, keys)) = &self.station
-            && matches!(message.message, MobilityMessage::Attach { .. })
-            && keys.verify(source, &message)
-        {
-            guests.arrive(source);
+    /// The address of this node by which a peer knows it.
+    fn own(&self, peer: IpAddr) -> IpAddr {
+        self.own[usize::from(peer.is_ipv6())]
+    }
+
+    /// Takes a message from an address. Returns its packet, unless it is to wait.
+    fn on_message(&mut self, now: Time, source: IpAddr, message: Mobility) -> Option<Box<Packet>> {
+        let (own, body) = (self.own(source), Body::Mobility(message));
+        let packet = Box::new(Packet { ip: Ip::new(source, own), body, ..Packet::BLANK });
+        match (&mut self.of, message.message) {
+            (Node::Station(guests), MobilityMessage::Attach { .. })
+                if self.keys.verify(source, &message) =>
+            {
+                guests.arrive(source);
+            }
+            (Node::Mobile(attached), MobilityMessage::Resume { incarnation, .. }) => {
+                let is_valid = attached.station == Some(source) && self.keys.verify(own, &message);
+                if let Some(tunnels) = self.tunnels.as_mut().filter(|_| is_valid) {
+                    // It has lost its end of the tunnel, too.
+                    if attached.incarnation.replace(incarnation).is_some_and(|it| it != incarnation)
+                    {
+                        tunnels.close(source);
+                        tunnels.on_attach(now, &self.socket, own, source);
+                    }
+                    // What is sent at once, when transfer resumes, is not to be lost.
+                    if !tunnels.is_connected(now, source) {
+                        attached.answer = Some(packet);
+                        return None;
+                    }
+                }
+            }
+            _ => {}
         }
-        let own = self.own[usize::from(source.is_ipv6())];
-        let body = Body::Mobility(message);
-        Some(Packet { ip: Ip::new(source, own), body, ..Packet::BLANK })
+        Some(packet)
+    }
+
+    /// The answer that has waited, once SRP can be sent.
+    fn take_answer(&mut self, now: Time) -> Option<Box<Packet>> {
+        let (Node::Mobile(attached), Some(tunnels)) = (&mut self.of, &self.tunnels) else {
+            return None;
+        };
+        attached.answer.take_if(|answer| tunnels.is_connected(now, answer.ip.source))
+    }
+
+    /// The mobile host tells a base station that it is attached there.
+    fn on_attach(&mut self, now: Time, station: IpAddr) {
+        let own = self.own(station);
+        let (Node::Mobile(attached), Some(tunnels)) = (&mut self.of, &mut self.tunnels) else {
+            return;
+        };
+        if attached.station != Some(station) {
+            *attached = Attached { station: Some(station), ..Attached::default() };
+        }
+        tunnels.on_attach(now, &self.socket, own, station);
+    }
+
+    /// Takes a datagram that is no message.
+    fn on_datagram(
+        &mut self,
+        now: Time,
+        source: IpAddr,
+        len: usize,
+        memory: &mut [u8],
+    ) -> Received {
+        let is_expected = match &self.of {
+            Node::Station(guests) => guests.contains(source),
+            Node::Mobile(_) => false,
+        };
+        let ends = (self.own(source), source, is_expected);
+        match &mut self.tunnels {
+            Some(tunnels) => tunnels.receive(now, &self.socket, ends, (len, memory)),
+            None => Received::Other,
+        }
     }
 }
 
 impl Underlay for Messages {
     fn carries(&self, packet: &Packet) -> bool {
-        matches!(packet.body, Body::Mobility(_))
+        matches!(packet.body, Body::Mobility(_) | Body::Srp(_))
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn receive(&mut self, _: Time, memory: &mut [u8]) -> Received {
-        match self.socket.recv_from(memory) {
-            Ok((len, from)) => match self.read(&memory[..len], from) {
-                Some(packet) => Received::Packet(Box::new(packet), 0..0),
-                None => Received::Other,
-            },
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
-            // An ICMP error about a datagram that was sent.
-            Err(_) => Received::Other,
+    fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received {
+        if let Some(answer) = self.take_answer(now) {
+            return Received::Packet(answer, 0..0);
+        }
+        let (len, source) = match self.socket.recv_from(memory) {
+            Ok((len, from)) if from.port() == Mobility::PORT => (len, from.ip().to_canonical()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::Nothing,
+            // Of another program; or an ICMP error about a datagram that was sent.
+            Ok(_) | Err(_) => return Received::Other,
+        };
+        let Some(message) = Mobility::from_bytes(&memory[..len]) else {
+            return self.on_datagram(now, source, len, memory);
+        };
+        match self.on_message(now, source, message) {
+            Some(packet) => Received::Packet(packet, 0..0),
+            None => Received::Other,
         }
     }
 
-    /// What is not authentic, the middlebox counts.
+    /// Messages that are not authentic, the middlebox counts.
     fn refused(&self) -> u64 {
-        0
+        self.tunnels.as_ref().map_or(0, Tunnels::refused)
     }
 
-    fn send(&mut self, _: Time, packet: &Packet, _: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
-        let Body::Mobility(message) = &packet.body else { return };
-        let to = match packet.ip.destination {
-            IpAddr::V4(address) if self.is_ipv6_socket => address.to_ipv6_mapped().into(),
-            address => address,
-        };
-        // What is not sent is lost, as on any network; it is sent again.
-        let _ = self.socket.send_to(&message.to_bytes(), (to, Mobility::PORT));
+    fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
+        let peer = packet.ip.destination;
+        match &packet.body {
+            Body::Mobility(message) => {
+                let to = match peer {
+                    IpAddr::V4(address) if self.is_ipv6_socket => address.to_ipv6_mapped().into(),
+                    address => address,
+                };
+                // What is not sent is lost, as on any network; it is sent again.
+                let _ = self.socket.send_to(&message.to_bytes(), (to, Mobility::PORT));
+                if matches!(message.message, MobilityMessage::Attach { .. }) {
+                    self.on_attach(now, peer);
+                }
+            }
+            Body::Srp(srp) => {
+                if let Some(tunnels) = &mut self.tunnels {
+                    tunnels.send(now, &self.socket, (peer, srp), append);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn poll_change(&mut self) -> Option<Change> {
+        self.tunnels.as_mut()?.poll_change()
+    }
+
+    fn poll_timeout(&self) -> Time {
+        self.tunnels.as_ref().map_or(Time::NEVER, Tunnels::poll_timeout)
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if let Some(tunnels) = &mut self.tunnels {
+            tunnels.handle_timeout(now, &self.socket);
+        }
     }
 }

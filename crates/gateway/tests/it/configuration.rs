@@ -1,6 +1,8 @@
 //! Configurations, right and wrong.
 
-use middlebox::Connect;
+use base::Rate;
+use middlebox::{Connect, HopTransport};
+use relay::{HopRate, Teardown};
 use scenario::{DataPath, Gateway, LabHop, Source, Style, Work};
 use std::path::Path;
 
@@ -83,7 +85,9 @@ fn base_stations_and_mobile_hosts_have_keys_of_their_own() {
     };
     let both = "`network_key` is of modes \"station\" and \"mobile\" alone";
     refused("lan = \"a\"\nwan = \"b\"\nnetwork_key = \"k\"", 3, both);
-    for key in ["rate = \"1 Mbit/s\"", "workers = 2", "memory = \"1 MB\"", "connect = \"first\""] {
+    for key in
+        ["connections_per_user = 2", "workers = 2", "memory = \"1 MB\"", "connect = \"first\""]
+    {
         let name = key.split(' ').next().unwrap();
         let message = format!("`{name}` is of modes \"spoof\", \"split\" and \"pair\" alone");
         refused(&format!("lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n{key}"), 4, &message);
@@ -94,6 +98,21 @@ fn base_stations_and_mobile_hosts_have_keys_of_their_own() {
     assert!(read("wan = \"b\"").unwrap_err().contains("missing key `lan`"));
     let mobile = read("wan = \"b\"\nmode = \"mobile\"\nnetwork_key = \"k\"").unwrap();
     assert!(matches!(mobile.work, Work::Mobile(_, file) if file == Path::new("k")));
+    // What is about SRP, a host needs for SRP alone; a base station serves hosts with either.
+    let of_srp = "rate = \"1 Mbit/s\"\nshare = true\ncache = \"300 kB\"\nteardown = \"end-to-end\"";
+    for key in of_srp.lines() {
+        let message = format!("`{}` needs `hop = \"srp\"`", key.split(' ').next().unwrap());
+        refused(&format!("wan = \"b\"\nmode = \"mobile\"\n{key}"), 3, &message);
+        refused(&format!("wan = \"b\"\nmode = \"mobile\"\nhop = \"tcp\"\n{key}"), 4, &message);
+        read(&format!("lan = \"a\"\nwan = \"b\"\nmode = \"station\"\n{key}")).unwrap();
+    }
+    let of_mobile = "`hop` is of mode \"mobile\" alone";
+    refused("lan = \"a\"\nwan = \"b\"\nmode = \"station\"\nhop = \"srp\"", 4, of_mobile);
+    let mobile = read(&format!("wan = \"b\"\nmode = \"mobile\"\nhop = \"srp\"\n{of_srp}")).unwrap();
+    let Work::Mobile(mobile, _) = mobile.work else { panic!("it is no mobile host") };
+    assert_eq!((mobile.hop, mobile.share, mobile.cache.0), (HopTransport::Srp, true, 300_000));
+    assert_eq!(mobile.semantics, Teardown::EndToEnd);
+    assert_eq!(mobile.rate, HopRate::Given(Rate::from_bps(1_000_000).unwrap()));
     let keys = "mode = \"station\"\ncache = \"300 kB\"\nteardown = \"end-to-end\"\nconnections = 9";
     let Work::Station(station, file) =
         read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().work
@@ -115,8 +134,10 @@ fn a_gateway_that_marks_packets_has_no_keys_of_connections() {
     let idle = station.idle.0.as_nanos();
     assert_eq!((station.flows, idle, path), (9, 5_000_000_000, DataPath::UserSpace));
     for (key, modes) in [
-        ("rate = \"1 Mbit/s\"", "modes \"spoof\", \"split\" and \"pair\""),
-        ("cache = \"1 MB\"", "modes \"spoof\", \"split\", \"pair\" and \"station\""),
+        ("rate = \"1 Mbit/s\"", "modes other than \"spep\" and \"notify\""),
+        ("share = true", "modes \"pair\", \"station\" and \"mobile\""),
+        ("memory = \"1 MB\"", "modes \"spoof\", \"split\" and \"pair\""),
+        ("connections = 5", "modes \"spoof\", \"split\", \"pair\" and \"station\""),
         ("records = \"r\"", "modes other than \"spep\" and \"notify\""),
         ("tcp = { mss = 900 }", "modes other than \"spep\" and \"notify\""),
         ("network_key = \"k\"", "modes \"station\" and \"mobile\""),
@@ -161,7 +182,7 @@ fn a_reporter_of_damaged_packets_has_a_hop_and_keys_of_its_own() {
         ("connections = 5", "\"spoof\", \"split\", \"pair\" and \"station\""),
         ("tcp = { mss = 900 }", "other than \"spep\" and \"notify\""),
         ("records = \"r\"", "other than \"spep\" and \"notify\""),
-        ("rate = \"1 Mbit/s\"", "\"spoof\", \"split\" and \"pair\""),
+        ("rate = \"1 Mbit/s\"", "other than \"spep\" and \"notify\""),
         ("network_key = \"k\"", "\"station\" and \"mobile\""),
     ] {
         let error = read(&format!("wan = \"b\"\nmode = \"notify\"\n{key}")).unwrap_err();

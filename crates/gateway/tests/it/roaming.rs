@@ -1,10 +1,11 @@
 //! Modes `station` and `mobile`: a mobile host moves between base stations, and keeps its connections.
 
 use crate::common::{Folder, Process, alone, configuration_at, content, wait_for_devices_to_go};
+use base::Time;
 use gateway::Daemon;
-use live::Netlink;
 use live::namespace::Namespace;
 use live::netlink::Family;
+use live::{Clock, Netlink};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -146,6 +147,7 @@ struct Members(Folder);
 impl Members {
     const STATION: &str = "lan = \"lan\"\nwan = \"air\"\nmode = \"station\"\n";
     const MOBILE: &str = "wan = \"air\"\nmode = \"mobile\"\n";
+    const OVER_SRP: &str = "wan = \"air\"\nmode = \"mobile\"\nhop = \"srp\"\n";
 
     fn new(label: &str) -> Members {
         let folder = Folder::new(label);
@@ -290,14 +292,72 @@ fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations()
 }
 
 #[test]
+fn over_srp_a_download_and_an_upload_go_on_through_handoffs_with_losses() {
+    alone(|| {
+        let Some(network) = Network::new(3) else { return };
+        let members = Members::new("srp");
+        network.lose(2);
+        network.count_segments();
+        network.roam(0);
+        let station = |node| members.start(node, Members::STATION);
+        let stations: Vec<_> = network.stations.iter().map(station).collect();
+        let mobile = members.start(&network.mobile, Members::OVER_SRP);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        thread::spawn(move || serve(&listener));
+        const LEN: usize = 6_000_000;
+        let transfers: Vec<_> = (0..4)
+            .map(|number| {
+                let stream = network.connect();
+                thread::spawn(move || assert!(transfer(stream, 2 * number, LEN), "it was reset"))
+            })
+            .collect();
+        for station in [1, 2, 0, 1, 0, 2] {
+            thread::sleep(Duration::from_millis(300));
+            network.roam(station);
+        }
+        transfers.into_iter().for_each(|transfer| transfer.join().unwrap());
+        let total = |name| stations.iter().map(|station| count(station, name)).sum::<u64>();
+        assert_eq!(total("split connections"), 4);
+        assert_eq!(count(&mobile, "split connections"), 4);
+        // What went over the hop went by SRP, but for what passed a base station that did not know the host yet.
+        let segments = network.segments();
+        assert!(segments < 1000, "{segments}");
+        // Those that the server opens, too.
+        let accept = || TcpListener::bind((MOBILE, 81)).unwrap();
+        let listener = network.mobile.run(accept).unwrap();
+        let connect = || TcpStream::connect((MOBILE, 81)).unwrap();
+        let mut caller = network.server.run(connect).unwrap();
+        let (mut called, from) = listener.accept().unwrap();
+        assert_eq!(from.ip().to_string(), SERVER);
+        caller.write_all(b"a").unwrap();
+        called.read_exact(&mut [0]).unwrap();
+        assert_eq!(network.segments(), segments);
+        assert!(total("connections taken over") >= 4, "{}", total("connections taken over"));
+        assert_eq!(count(&mobile, "attachments whose state was lost"), 0);
+        network.mobile.run(|| mobile.stop()).unwrap();
+        stations.into_iter().for_each(Daemon::stop);
+    });
+}
+
+#[test]
 fn both_ends_are_reset_if_the_base_station_that_has_the_state_is_gone() {
+    reset_with_the_station(Members::MOBILE);
+}
+
+#[test]
+fn over_srp_both_ends_are_reset_if_the_base_station_that_has_the_state_is_gone() {
+    reset_with_the_station(Members::OVER_SRP);
+}
+
+fn reset_with_the_station(agent: &str) {
     alone(|| {
         let Some(network) = Network::new(2) else { return };
         let members = Members::new("station-gone");
         network.roam(0);
         let first = members.process(&network.stations[0], Members::STATION);
         let second = members.start(&network.stations[1], Members::STATION);
-        let mobile = members.start(&network.mobile, Members::MOBILE);
+        let mobile = members.start(&network.mobile, agent);
         wait_for_attachments(&mobile, 1);
         let listener = network.listen();
         let mut user = network.connect();
@@ -320,6 +380,49 @@ fn both_ends_are_reset_if_the_base_station_that_has_the_state_is_gone() {
         assert_eq!(count(&second, "split connections"), 1);
         network.mobile.run(|| mobile.stop()).unwrap();
         second.stop();
+    });
+}
+
+#[test]
+fn over_srp_connections_go_on_with_a_base_station_or_an_agent_that_is_started_again() {
+    alone(|| {
+        let Some(network) = Network::new(1) else { return };
+        let members = Members::new("srp-again");
+        network.count_segments();
+        network.roam(0);
+        let listener = network.listen();
+        let open = || {
+            let mut user = network.connect();
+            let (mut server, _) = listener.accept().unwrap();
+            server.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            user.write_all(b"a").unwrap();
+            server.read_exact(&mut [0]).unwrap();
+            [user, server]
+        };
+        let start = |index: usize| match index {
+            0 => members.process(&network.stations[0], Members::STATION),
+            _ => members.process(&network.mobile, Members::OVER_SRP),
+        };
+        let mut processes = [0, 1].map(|index| Some(start(index)));
+        for killed in [0, 1, 0, 1] {
+            network.wait_for_srp(&members);
+            let clock = Clock::start();
+            let ends = open();
+            // An end of a tunnel whose other end is lost is silent for 5 s before it is another one.
+            assert!(clock.now() < Time::ZERO + base::Duration::from_secs(4));
+            // What it had is lost, and both ends learn it.
+            processes[killed] = None;
+            processes[killed] = Some(start(killed));
+            for mut end in ends {
+                let error = end.read(&mut [0]).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{killed}: {error}");
+            }
+        }
+        network.wait_for_srp(&members);
+        let before = network.segments();
+        open();
+        assert_eq!(network.segments(), before);
+        drop(processes);
     });
 }
 
@@ -430,7 +533,7 @@ fn transfer(stream: TcpStream, number: u64, len: usize) -> bool {
             sending.write_all(&content(number, len))
         });
         let mut got = Vec::new();
-        let read = (&stream).take(MOST as u64 + 1).read_to_end(&mut got);
+        let read = (&stream).take(len as u64 + 1).read_to_end(&mut got);
         // Of the two, only one is told of a reset.
         writing.join().unwrap()?;
         read?;
@@ -460,6 +563,38 @@ fn transfer(stream: TcpStream, number: u64, len: usize) -> bool {
 type Outcomes = [AtomicU64; 2];
 
 impl Network {
+    /// From now on, counts the segments of TCP that arrive at the mobile host by the radio channel.
+    fn count_segments(&self) {
+        let rules = "table netdev counts { counter segments { }\n chain arriving { type filter hook ingress \
+                     device \"air\" priority -1; ip protocol tcp counter name segments\n}\n}";
+        let nft = || Command::new("nft").arg(rules).status().unwrap();
+        assert!(self.mobile.run(nft).unwrap().success());
+    }
+
+    /// How many there were.
+    fn segments(&self) -> u64 {
+        let list = || Command::new("nft").args(["list", "counters"]).output().unwrap();
+        let listed = String::from_utf8(self.mobile.run(list).unwrap().stdout).unwrap();
+        let words = listed.split_whitespace();
+        words.skip_while(|word| *word != "packets").nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Waits until there is an association between the mobile host's process and a base station's.
+    fn wait_for_srp(&self, members: &Members) {
+        let resumed = || {
+            let status = gateway::status(&members.socket(&self.mobile)).unwrap();
+            let name = "attachments after which transfer resumed";
+            status.counters.get(name).copied().unwrap_or(0) > 0
+        };
+        for _ in 0..1000 {
+            if resumed() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the base station does not answer");
+    }
+
     /// Loses a share of the packets that arrive by the radio channel, of all kinds.
     fn lose(&self, per_cent: u32) {
         let rules = format!(
@@ -500,6 +635,16 @@ impl Network {
 #[test]
 #[ignore = "takes minutes: `make soak` runs it"]
 fn a_thousand_handoffs_lose_no_byte_and_leave_nothing_behind() {
+    hand_off_a_thousand_times(Members::MOBILE);
+}
+
+#[test]
+#[ignore = "takes minutes: `make soak` runs it"]
+fn over_srp_a_thousand_handoffs_lose_no_byte_and_leave_nothing_behind() {
+    hand_off_a_thousand_times(Members::OVER_SRP);
+}
+
+fn hand_off_a_thousand_times(agent: &str) {
     alone(|| {
         let Some(network) = Network::new(3) else { return };
         let members = Members::new("soak");
@@ -507,7 +652,7 @@ fn a_thousand_handoffs_lose_no_byte_and_leave_nothing_behind() {
         network.roam(0);
         let start = |node| members.process(node, Members::STATION);
         let mut stations: Vec<_> = network.stations.iter().map(start).collect();
-        let mobile = members.start(&network.mobile, Members::MOBILE);
+        let mobile = members.start(&network.mobile, agent);
         wait_for_attachments(&mobile, 1);
         let listener = network.listen();
         thread::spawn(move || serve(&listener));

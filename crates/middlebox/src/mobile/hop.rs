@@ -6,8 +6,8 @@ use crate::sending::Sending;
 use crate::station::srp_config;
 use base::{Random, Time};
 use core::net::IpAddr;
-use host::{Context, Verdict};
-use relay::{Handoff, Onward, Policy, Relays, Split};
+use host::{Context, FourTuple, Verdict};
+use relay::{Handoff, HopRate, Onward, Policy, Relays, Split};
 use tcp::{Config, KeepAlive};
 use wire::{Body, Flags, Packet, Payload};
 
@@ -16,6 +16,8 @@ pub(super) struct Hop {
     relays: Relays,
     split: Split,
     handoff: Handoff,
+    /// The MTU and the rate of the hop, and whether SRP shares it.
+    hop: (u32, HopRate, bool),
 }
 
 impl Hop {
@@ -24,8 +26,8 @@ impl Hop {
         let [of_relays, of_associations] =
             core::array::from_fn(|_| crate::station::fork(&mut random));
         let mut relays = Relays::new(own[0], of_relays);
-        let config = srp_config(settings.mtu, settings.rate, settings.share);
-        relays.enable_srp(config, of_associations);
+        let hop = (settings.mtu, settings.rate, settings.share);
+        relays.enable_srp(srp_config(hop, srp::Config::default().overhead), of_associations);
         let config = Config {
             nagle: false,
             keep_alive: tcp.keep_alive.or(Some(KeepAlive::default())),
@@ -34,7 +36,22 @@ impl Hop {
         let (capacity, teardown) = (Some(settings.cache.0), settings.semantics);
         let policy = Policy { capacity, teardown, ..Policy::default() };
         let split = Split { configs: [config.clone(), config], policy };
-        Hop { own, relays, split, handoff: settings.handoff }
+        Hop { own, relays, split, handoff: settings.handoff, hop }
+    }
+
+    /// As [`super::MobileAgent::gather`].
+    pub(super) fn gather(&mut self, overhead: u32) {
+        self.relays.gather();
+        self.relays.set_srp_hop(&srp_config(self.hop, overhead));
+    }
+
+    pub(super) fn relays_mut(&mut self) -> &mut Relays {
+        &mut self.relays
+    }
+
+    /// Whether this box has the connection of the host's that its other end would name so.
+    pub(super) fn speaks_for(&self, end: &FourTuple) -> bool {
+        self.relays.host().connection_at(end).is_some()
     }
 
     /// Processes a TCP segment of the host. One of a connection that is not split passes.

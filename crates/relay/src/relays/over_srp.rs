@@ -75,6 +75,16 @@ impl Relays {
         self.run(now);
     }
 
+    /// The hop to the peer at this address alone is there again. Its associations go on.
+    pub fn resume_srp_with(&mut self, now: Time, remote: IpAddr) {
+        for token in self.halves.associations.all_with(remote) {
+            if let Some(association) = self.halves.associations.get_mut(token) {
+                association.resume(now);
+            }
+        }
+        self.run(now);
+    }
+
     /// Opens an association with the peer at this address.
     pub fn connect_srp(&mut self, now: Time, local: IpAddr, remote: IpAddr) {
         self.halves.associations.connect(now, local, remote);

@@ -34,7 +34,9 @@ impl Gateway {
         let rate = match &self.work {
             Work::Spoof(spoofer) => spoofer.rate,
             Work::Pair(pair, _) => pair.rate,
-            Work::Station(..) | Work::Mobile(..) | Work::Spep(..) | Work::Notify(_) => None,
+            Work::Station(station, _) => Some(station.rate),
+            Work::Mobile(mobile, _) => Some(mobile.rate),
+            Work::Spep(..) | Work::Notify(_) => None,
         };
         match rate? {
             HopRate::Given(rate) => Some(rate),

@@ -107,12 +107,15 @@ fn a_remedy_says_where_it_is_to_be_had() {
     for in_systems in [bbr, rack] {
         assert!(!in_systems.research && in_systems.modes.is_empty(), "{in_systems:?}");
     }
-    for research in ["westwood-2001", "coding", "freeze", "snoop", "hop = \"srp\"", "spep"] {
+    for research in ["westwood-2001", "coding", "freeze", "snoop", "spep"] {
         assert!(of(research).research, "{research}");
     }
     assert_eq!(of("backward").modes, [Mode::Notify]);
     assert_eq!(of("spoofer").modes, [Mode::Spoof]);
-    assert_eq!(of("\"mobile\"").modes, [Mode::Station, Mode::Mobile]);
+    for of_mobile in [of("\"mobile\""), of("hop = \"srp\"")] {
+        assert_eq!(of_mobile.modes, [Mode::Station, Mode::Mobile], "{of_mobile:?}");
+        assert!(!of_mobile.research, "{of_mobile:?}");
+    }
     assert_eq!(of("\"spep\"").modes, [Mode::Spep]);
 }
 

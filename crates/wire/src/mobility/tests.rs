@@ -59,7 +59,7 @@ fn the_bytes_are_those_of_the_format() {
     let mut bytes = Vec::new();
     let packet = packet(Mobility { attachment: 0x0102, message, tag: [9; 16] }, false);
     packet.emit(&[], &mut bytes).unwrap();
-    let expected = b"\x01\x02\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00\x00\x00\x07";
+    let expected = b"\x01\x82\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00\x00\x00\x07";
     assert_eq!(bytes[28..44], *expected);
     assert_eq!(bytes[44..], [9; 16]);
 }

@@ -305,6 +305,7 @@ fn every_setting_of_a_connection_can_be_said() {
         pipe: tcp::Pipe::Unreported,
         congestion: tcp::congestion::Congestion::Aimd,
         increase: Increase::IncreaseByK(IncreaseByK { k: 2.0 }),
+        loss_threshold: None,
         byte_counting: Some(2),
         initial_window: tcp::InitialWindow::Rfc3390,
         initial_ssthresh: Some(5000),

@@ -216,7 +216,8 @@ fn config() -> impl Strategy<Value = Config> {
     let parts = (sizes(), congestion(), repair(), manners(), probing);
     parts.prop_map(|(sizes, congestion, repair, manners, mtu_probing)| {
         let (mss, receive_window) = sizes;
-        let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
+        let (controllers, byte_counting, initial_window, initial_ssthresh) = congestion;
+        let (controller, increase, loss_threshold) = controllers;
         let (lost, reduction, undo, frto, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (recovery, pipe) = lost;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
@@ -241,6 +242,7 @@ fn config() -> impl Strategy<Value = Config> {
             pipe,
             congestion: controller,
             increase,
+            loss_threshold,
             byte_counting,
             initial_window,
             initial_ssthresh,
@@ -296,16 +298,21 @@ fn sizes() -> impl Strategy<Value = (u16, ReceiveWindow)> {
     (mss, window)
 }
 
-fn congestion()
--> impl Strategy<Value = (Congestion, Increase, Option<u32>, InitialWindow, Option<u64>)> {
+type Controllers = (Congestion, Increase, Option<f64>);
+
+fn congestion() -> impl Strategy<Value = (Controllers, Option<u32>, InitialWindow, Option<u64>)> {
     let initial = prop_oneof![
         (1_u32..12).prop_map(InitialWindow::Segments),
         Just(InitialWindow::Rfc3390),
         Just(InitialWindow::Rfc6928),
     ];
-    (
+    let controllers = (
         prop::sample::select(Congestion::ALL).prop_map(|(_, congestion)| congestion),
         prop::sample::select(Increase::ALL).prop_map(|(_, increase)| increase),
+        prop::option::of(prop::sample::select(vec![0.0, 0.2, 0.9])),
+    );
+    (
+        controllers,
         prop::option::of(prop_oneof![1_u32..=2, Just(u32::MAX)]),
         initial,
         prop::option::of(2000_u64..50_000),

@@ -119,13 +119,13 @@ def bbr() -> None:
     print(
         "\n| queue | four of BBR lose | four with `loss_threshold = 0.2` |\n| --- | ---: | ---: |"
     )
-    for times, queue in ((0.5, "17 packets"), (1, "35 packets"), (4, "140 packets")):
+    for share, queue in (("a half", "17 packets"), ("1", "35 packets"), ("4", "140 packets")):
         cells = []
         for tcp in (BBR, TOLERANT):
             of = scenario("10 Mbit/s", "20 ms", queue, [tcp] * 4, seconds=60)
             lost = means(of, "dropped")[0] / sum(means(of, "segments"))
             cells.append(f"{lost:.1%}")
-        print(f"| {times} | {' | '.join(cells)} |")
+        print(f"| {share} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

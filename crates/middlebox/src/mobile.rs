@@ -352,7 +352,8 @@ impl Middlebox for MobileAgent {
                 }
                 if from.is_some() {
                     // A base station that does not know the host yet lets segments pass, whose numbers are others.
-                    let is_ours = self.hop.as_ref().is_some_and(|hop| hop.speaks_for(&to.reversed()));
+                    let is_ours =
+                        self.hop.as_ref().is_some_and(|hop| hop.speaks_for(&to.reversed()));
                     return if is_ours { Verdict::Consume } else { Verdict::Forward };
                 }
                 if !self.attachment.is_waiting() {

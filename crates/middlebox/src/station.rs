@@ -384,10 +384,7 @@ impl<E: Exchange> BaseStation<E> {
 }
 
 /// The settings of SRP over a hop with this MTU and rate, which it may share, behind so many bytes of headers.
-pub(crate) fn srp_config(
-    (mtu, rate, share): (u32, HopRate, bool),
-    overhead: u32,
-) -> srp::Config {
+pub(crate) fn srp_config((mtu, rate, share): (u32, HopRate, bool), overhead: u32) -> srp::Config {
     let segment_size = mtu.saturating_sub(overhead + wire::Srp::DATA as u32);
     let rate = match rate {
         HopRate::Given(rate) => Some(rate),

@@ -226,9 +226,9 @@ fn a_loss_threshold_is_a_share_for_bbr() {
         "`flows.0.tcp.loss_threshold = 0.1`: expected `loss_threshold` with `congestion = \"bbr\"` only",
     );
     rejects(
-        ("eten = \"none\"", "congestion = \"bbr\", loss_threshold = 1"),
-        "1",
-        "`flows.0.tcp.loss_threshold = 1`: expected a share below 1",
+        ("eten = \"none\"", "congestion = \"bbr\", loss_threshold = 1.0"),
+        "1.0",
+        "`flows.0.tcp.loss_threshold = 1.0`: expected a share below 1",
     );
 }
 

@@ -50,14 +50,16 @@ class Way:
 
     name: str
     congestion: str = "cubic"
-    has_agents: bool = False
+    #: The transport over the hop between the agents of `lasthopd`, if there are any.
+    hop: str | None = None
     is_multipath: bool = False
 
 
 WAYS = (
     *(Way(f"TCP, {name.upper()}", name) for name in ("cubic", "bbr")),
     *(Way(f"MPTCP, {name.upper()}", name, is_multipath=True) for name in ("cubic", "bbr")),
-    Way("lasthopd, station and mobile", has_agents=True),
+    Way("lasthopd, station and mobile", hop="tcp"),
+    Way("lasthopd, station and mobile, SRP", hop="srp"),
 )
 
 
@@ -195,7 +197,7 @@ def join(found: Network) -> None:
             f"route add default dev link{1 + number}",
         )
         batch(nodes["router"], f"route add {station(number)} dev link{1 + number}")
-        if not found.way.has_agents:
+        if not found.way.hop:
             batch(nodes[f"station{number}"], f"route add {addresses[number]} dev {link}")
         if found.way.is_multipath:
             batch(nodes["router"], f"route add {addresses[number]} dev link{1 + number}")
@@ -228,7 +230,7 @@ def agents(program: Path, found: Network, folder: Path) -> Iterator[None]:
             (node, f'lan = "link{1 + number}"\nwan = "link{4 + number}"\nmode = "station"\n')
             for number, node in enumerate(found.stations())
         ]
-        members.append((found.mobile, 'wan = "air"\nmode = "mobile"\n'))
+        members.append((found.mobile, f'wan = "air"\nmode = "mobile"\nhop = "{found.way.hop}"\n'))
         for node, text in members:
             config, socket = folder / f"{node}.toml", folder / node
             config.write_text(f'{text}network_key = "{key}"\n')
@@ -299,7 +301,7 @@ def roam(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         found = stack.enter_context(network(programs["network"], way, loss, number))
         certificate = stack.enter_context(serving(found, Path(files), folder))
-        if way.has_agents:
+        if way.hop:
             stack.enter_context(agents(programs["lasthopd"], found, folder))
         before = ["mptcpize", "run"] if way.is_multipath else []
         url = f"https://{found.server}:{PORT}/file"

@@ -481,7 +481,7 @@ def test_a_narrow_terminal_has_all_of_it(goal: str, tmp_path: File) -> None:
             '      gateway: box = "station"',
             '      phone: box = "mobile", hop = "srp"',
         ]
-        assert "box at the hop and an agent in" in lines[place - 2]
+        assert "lasthopd in mode station and mobile" in lines[place - 2]
         assert "    - both directions must pass there" in lines[place:]
         assert any("loss (no link damages or loses a packet)" in line for line in lines)
 

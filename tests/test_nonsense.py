@@ -70,8 +70,8 @@ OUTPUTS: dict[str, Case] = {
 WITHOUT_EFFECT: dict[str, Case] = {
     "--pcap-at": ((*RUN, "--pcap-at", "a"), "--pcap-at", "give both"),
     "--format": ((*RUN, "--format", "parquet"), "--format", "give --trace"),
-    "--force of a run": ((*RUN, "--force"), "--force", "give --trace, --pcap or --events"),
-    "--force of a sweep": ((*SWEEP, "--force"), "--force", "give -o or --picture"),
+    "--force of a run": ((*RUN, "--force"), "--force", "--events or --latency"),
+    "--force of a sweep": ((*SWEEP, "--force"), "--force", "--picture or --latency"),
     "--trace on the testbed": ((*RUN, "--testbed", "--trace", "x"), "--testbed", "leave out"),
     "--format on the testbed": ((*RUN, "--testbed", "--format", "csv"), "--testbed", "leave out"),
     "--quick with --seeds": ((*SIM, "--seeds", "3"), "--quick and --seeds", "choose one"),

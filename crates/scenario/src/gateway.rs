@@ -434,9 +434,12 @@ fn resolve(
             // A mobile host may move as often as it does: its messages are authentic.
             reprobing.rate_limit = (written.mode == Mode::Station).then_some(false);
             let own = own.or_congestion(Gateway::CONGESTION);
+            // Base stations send SRP at this rate, not TCP.
             let own = match written.rate {
-                Some(_) => own.or_loss_threshold(Gateway::LOSS_THRESHOLD),
-                None => own,
+                Some(_) if written.mode != Mode::Station => {
+                    own.or_loss_threshold(Gateway::LOSS_THRESHOLD)
+                }
+                _ => own,
             };
             own.or_mechanisms(vec![Mechanism::Rlci(reprobing)])
         }

@@ -230,7 +230,8 @@ fn tcp_over_the_hop_has_bbr_unless_the_file_says_otherwise() {
         ("rate = \"1 Mbit/s\"\ntcp = { congestion = \"cubic\" }", "Cubic", None),
         ("tcp = { congestion = \"cubic\" }", "Cubic", None),
         ("profile = \"ns2-2007\"", "Aimd", None),
-        (pair, "Cubic", None), // Over the hop, it has none.
+        ("mode = \"station\"\nrate = \"1 Mbit/s\"", "Bbr", None), // The rate is SRP's.
+        (pair, "Cubic", None),                                    // Over the hop, it has none.
     ] {
         assert_eq!(congestion(keys), (expected.to_owned(), loss_threshold), "{keys}");
     }

@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 from real_packets import real
 
+from lasthop import shell
+
 pytestmark = pytest.mark.packets
 
 #: The fixture of that name.
@@ -301,6 +303,21 @@ sys.exit(9)
     assert "interrupts: 1" in shown
     assert "gateway->phone" in shown
     assert terminal.returncode == 9
+
+
+@pytest.mark.parametrize("at_terminal", [False, True])
+def test_an_interrupt_before_the_program_is_known_is_kept_for_it(
+    at_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the terminal, the program has got it from there, and is not interrupted twice."""
+    monkeypatch.setattr(shell, "_at_terminal", lambda: at_terminal)
+    with shell._interrupts() as pass_to, subprocess.Popen(["sleep", "15"]) as program:
+        signal.raise_signal(signal.SIGINT)
+        pass_to(program.pid)
+        if at_terminal:
+            assert program.poll() is None
+            program.kill()
+        assert program.wait(timeout=10) == -(signal.SIGKILL if at_terminal else signal.SIGINT)
 
 
 @pytest.fixture

@@ -45,7 +45,8 @@ impl Alone {
         self
     }
 
-    /// The same, but with this threshold of BBR, if it is written or comes by [`Alone::or_congestion`], and has none.
+    /// The same, but with this loss threshold if the congestion control is BBR and no threshold is written. To be called
+    /// after [`Alone::or_congestion`].
     pub(crate) fn or_loss_threshold(mut self, share: f64) -> Alone {
         if let Some(tcp) = &mut self.tcp {
             tcp.get_mut().or_loss_threshold(share);

@@ -314,8 +314,8 @@ impl Gateway {
     /// The congestion control over the hop, by default: losses by corruption below its threshold do not slow it
     /// down (`bench/gateway_congestion.py`).
     const CONGESTION: Congestion = Congestion::Bbr;
-    /// Its threshold where the rate of the hop is known, which no more is sent than, so that losses are corruption: as
-    /// much as its probes at 1.25 times the bandwidth make up for.
+    /// BBR's loss threshold by default where the rate of the hop is known. The gateway sends no faster, so losses are
+    /// corruption; BBR's probes at 1.25 times the bandwidth make up for as many.
     const LOSS_THRESHOLD: f64 = 0.2;
     /// What the largest packet of a hop may be, bytes.
     const MTU: RangeInclusive<u32> = 256..=65_535;
@@ -433,14 +433,11 @@ fn resolve(
             reprobing.signal = false;
             // A mobile host may move as often as it does: its messages are authentic.
             reprobing.rate_limit = (written.mode == Mode::Station).then_some(false);
-            let own = own.or_congestion(Gateway::CONGESTION);
+            let mut own = own.or_congestion(Gateway::CONGESTION);
             // Base stations send SRP at this rate, not TCP.
-            let own = match written.rate {
-                Some(_) if written.mode != Mode::Station => {
-                    own.or_loss_threshold(Gateway::LOSS_THRESHOLD)
-                }
-                _ => own,
-            };
+            if written.rate.is_some() && written.mode != Mode::Station {
+                own = own.or_loss_threshold(Gateway::LOSS_THRESHOLD);
+            }
             own.or_mechanisms(vec![Mechanism::Rlci(reprobing)])
         }
     };

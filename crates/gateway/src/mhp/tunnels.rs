@@ -45,9 +45,14 @@ impl End {
         }
     }
 
-    /// The static key of the one with this address.
+    /// The static key of the one with this address. Both ends have to compute the same: the words are part of the
+    /// protocol.
     fn key(self, address: IpAddr, key: &PresharedKey) -> SecretKey {
-        SecretKey::of_member(key, format!("{} {address}", self.called()).as_bytes())
+        let role = match self {
+            End::Station => "station",
+            End::Mobile => "mobile",
+        };
+        SecretKey::of_member(key, format!("{role} {address}").as_bytes())
     }
 }
 

@@ -162,7 +162,7 @@ pub(crate) struct Settings {
 const LARGEST_MSS: u64 = 65_535 - 40;
 
 impl Table {
-    /// BBR, if it is written, has this threshold if none is.
+    /// Has this loss threshold if the congestion control is BBR and no threshold is written.
     pub(crate) fn or_loss_threshold(&mut self, share: f64) {
         if self.congestion == Some(Congestion::Bbr) {
             let threshold = || Spanned::new(0..0, Probability(share));

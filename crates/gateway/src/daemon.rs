@@ -1,107 +1,34 @@
 //! The running gateway.
 
 use crate::connections::{Connection, Connections};
+use crate::error::Error;
 use crate::handover::{Before, Part};
 use crate::hop_watch::{self, HopWatch};
-use crate::host_settings;
-use crate::journal::Journal;
-use crate::link_socket::{LinkCounts, LinkSocket};
+use crate::link_socket::LinkCounts;
 use crate::lost::Lost;
-use crate::marking::{self, Marking, MarkingError};
-use crate::mhp::{self, Agent, Courier, End, Guests, Mailbox, Messages, NetworkKey, Tunnels};
+use crate::marking::{self, Marking};
+use crate::mhp::Courier;
+use crate::modes::{self, Parts, tcp_within};
 use crate::network::{self, Network};
-use crate::peer::{self, PeerError, Way};
-use crate::placed::make_folder_of;
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
-use crate::tunnel::{self, Mtu};
+use crate::state_files::StateFiles;
 use crate::workers::Workers;
-use crate::{Observation, doctor, secret};
+use crate::{Observation, doctor};
 use base::Seed;
 use base::settings::Bytes;
 use host::{FourTuple, Middlebox as _};
-use live::inline::{Captures, Counts, Inline, Owners, Side, Underlay};
+use live::inline::{Captures, Counts, Inline, Owners};
 use live::netlink::Attachment;
 use live::{Clock, Netlink};
-use middlebox::mhp::Keys;
-use middlebox::{
-    BaseStation, BoxSettings, Contents, Gateway as PairGateway, HopTransport, Mobile, MobileAgent,
-    Neighbour, Pair, Reading, Reporter, Site, Splitter, Spoofer, Station,
-};
-use relay::Relays;
-use scenario::{Gateway, Mode, Notifier, Peer, Work};
+use scenario::{Gateway, Mode, Work};
 use std::collections::BTreeMap;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tcp::Config;
-use thiserror::Error;
 use tracing::info;
-
-/// Why a gateway cannot run.
-#[derive(Debug, Error)]
-pub enum Error {
-    /// The system has refused something.
-    #[error(transparent)]
-    Live(#[from] live::Error),
-    /// There is no way to the other gateway.
-    #[error(transparent)]
-    Peer(#[from] PeerError),
-    /// Packets cannot be marked in the kernel.
-    #[error(transparent)]
-    Marking(#[from] MarkingError),
-    /// There are no packets to be captured.
-    #[error("no packet passes the process: the kernel marks them (tcpdump shows them)")]
-    InKernel,
-    /// The machine is not ready.
-    #[error(transparent)]
-    Unfit(#[from] doctor::Unfit),
-    /// The address or the path cannot be listened at.
-    #[error("listening at {place}: {source}")]
-    Listening {
-        /// The path or the address.
-        place: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file of the records cannot be written.
-    #[error("writing records to {path}: {source}")]
-    Records {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A file for the next gateway cannot be used.
-    #[error("{path}: {source}")]
-    State {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Another program cannot take the place of this one.
-    #[error("executing {program}: {source}")]
-    Execute {
-        /// The program.
-        program: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Signals cannot be caught.
-    #[error("catching signals: {0}")]
-    Signals(#[source] io::Error),
-    /// One of its devices is gone.
-    #[error("a device of the gateway was removed")]
-    Removed,
-    /// There is no randomness for secrets.
-    #[error("no random numbers: {0}")]
-    Random(#[from] getrandom::Error),
-}
 
 /// A gateway, which runs until this is dropped.
 pub struct Daemon {
@@ -164,81 +91,12 @@ impl Daemon {
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
         let (work, memory) = part_of(&gateway.work, owners.workers());
         let known = before.as_ref().and_then(|before| before.peer);
-        let mut way: Option<Box<dyn Underlay>> = None;
-        let (mut station, mut link) = (None, None);
+        let (mut way, mut courier, mut link) = (None, None, None);
         let mut kinds = Vec::new();
         for _ in 0..owners.workers() {
-            let mut kind = match &work {
-                Work::Spoof(spoofer) => Kind::Spoof(splitter(gateway, spoofer, mtu)?),
-                Work::Pair(pair, peer) => {
-                    let hop = match peer.mtu {
-                        Some(mtu) => Mtu::Known(mtu),
-                        None => Mtu::AtMost(Netlink::open()?.mtu(&gateway.wan)?),
-                    };
-                    let opened = Way::open(clock.now(), peer, (known, hop))?;
-                    let pair = Pair { mtu: hop.first(), ..pair.clone() };
-                    let plane = one_of_pair(gateway, &pair, opened.names(), peer, mtu)?;
-                    way = Some(Box::new(opened));
-                    Kind::Pair(plane)
-                }
-                Work::Station(settings, file) => {
-                    let key = NetworkKey::read(file)?;
-                    let guests = Guests::new(&gateway.wan)?;
-                    let own = mhp::addresses(&gateway.wan)?;
-                    let hop = Netlink::open()?.mtu(&gateway.wan)?;
-                    let tunnels = Tunnels::new(End::Station, &key, hop);
-                    let (keys, guest_list) = (Keys::new(&key.secret), Arc::clone(&guests));
-                    let messages = Messages::of_station(own, keys, tunnels, guest_list);
-                    way = Some(Box::new(messages.map_err(at_messages)?));
-                    let (bell, bells) = mpsc::channel();
-                    let secret = key.secret.clone();
-                    let settings = Station { mtu: hop, secret, ..settings.clone() };
-                    station = Some((bells, key, guests));
-                    let random = Seed(getrandom::u64()?).stream("station");
-                    let mut base = BaseStation::with_exchange(
-                        settings,
-                        own,
-                        &tcp_within(gateway, mtu),
-                        random,
-                        |_| Mailbox::new(bell),
-                    );
-                    base.gather(tunnel::overhead(own[0].is_ipv6()));
-                    Kind::Station(Box::new(base))
-                }
-                Work::Mobile(settings, file) => {
-                    let key = NetworkKey::read(file)?;
-                    let own = mhp::addresses(&gateway.wan)?;
-                    let hop = Netlink::open()?.mtu(&gateway.wan)?;
-                    let has_srp = settings.hop == HopTransport::Srp;
-                    let tunnels = has_srp.then(|| Tunnels::new(End::Mobile, &key, hop));
-                    let messages = Messages::of_mobile(own, Keys::new(&key.secret), tunnels);
-                    way = Some(Box::new(messages.map_err(at_messages)?));
-                    let secret = key.secret;
-                    let settings = Mobile { mtu: hop, secret, ..settings.clone() };
-                    let tcp = tcp_within(gateway, mtu);
-                    let seed = Seed(getrandom::u64()?);
-                    let mut agent = MobileAgent::new(&settings, own, &tcp, seed.stream("mobile"));
-                    // One handoff takes longer than a millisecond.
-                    agent.number_from(tunnel::unix_time() / 1_000_000);
-                    agent.gather(tunnel::overhead(own[0].is_ipv6()));
-                    Kind::Mobile(Box::new(Agent::new(agent, no_relays()?, &gateway.wan)?))
-                }
-                Work::Spep(station, _) => {
-                    let make = |site: &Site<'_>| BoxSettings::from(station.clone()).build(site);
-                    let marker = at_site(gateway, [NO_ADDRESS, NO_ADDRESS], mtu, make)?;
-                    Kind::Spep(marker, no_relays()?)
-                }
-                Work::Notify(notifier) => {
-                    let path = &notifier.link_socket;
-                    let counts = link.insert(Arc::<LinkCounts>::default());
-                    let socket = LinkSocket::open(path, Arc::clone(counts)).map_err(|source| {
-                        Error::Listening { place: path.display().to_string(), source }
-                    })?;
-                    way = Some(Box::new(socket));
-                    let own = network::notifying(&Netlink::open()?, gateway);
-                    Kind::Notify(Box::new(reporter(notifier, own)), no_relays()?)
-                }
-            };
+            let Parts { mut kind, way: of_mode, courier: post, link: asked } =
+                modes::parts(gateway, &work, clock.now(), mtu, known)?;
+            (way, courier, link) = (of_mode, post, asked);
             // Those of connections alone go on: associations must not get the tokens of earlier ones.
             kind.relays().set_secrets(secret.stream("numbers"));
             kinds.push(kind);
@@ -285,38 +143,11 @@ impl Daemon {
         // It is that of the workers alone: the last of them removes its file.
         drop(journal);
         let workers = Workers::start(workers, owners)?;
-        let courier = match (station, workers.first()) {
-            (Some((bells, key, guests)), Some(caller)) => {
-                let started = Courier::start(caller, bells, key, guests);
-                Some(started.map_err(at_messages)?)
-            }
+        let courier = match (courier, workers.first()) {
+            (Some(start), Some(caller)) => Some(start(caller)?),
             _ => None,
         };
-        let hop_watch = match (gateway.mode(), workers.first()) {
-            (Mode::Mobile, Some(caller)) => {
-                let attach = move |hop: &Attachment| {
-                    if let Some(station) = hop.router() {
-                        // One that has ended need not know.
-                        let _ = caller.call(move |now, plane, _| plane.attach(now, station));
-                    }
-                };
-                attach(&Netlink::open()?.attachment(&gateway.wan));
-                // Each router is another base station.
-                HopWatch::start(&gateway.wan, Duration::ZERO, attach)?
-            }
-            (Mode::Notify, Some(caller)) => {
-                let (netlink, of) = (Netlink::open()?, gateway.clone());
-                HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| {
-                    let own = network::notifying(&netlink, &of);
-                    // One that has ended need not know.
-                    let _ = caller.call(move |_, plane, _| plane.set_addresses(own));
-                })?
-            }
-            _ => {
-                let tell = workers.hop_bell();
-                HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| tell())?
-            }
-        };
+        let hop_watch = watch_hop(gateway, &workers)?;
         if let Some(paused_at) = paused_at {
             let paused_milliseconds = clock.now().since(paused_at).as_nanos() / 1_000_000;
             info!(paused_milliseconds, "goes on with the connections of the program before");
@@ -502,55 +333,34 @@ impl Daemon {
     }
 }
 
-/// Takes back what a gateway that was killed has left in the network namespace of the calling thread: rules, and settings
-/// of a mobile host, which are in a file beside its control socket. Returns how many rules there were.
-///
-/// # Errors
-/// If the system does not let it.
-pub fn clean_up(socket: &Path) -> Result<usize, Error> {
-    StateFiles::beside(socket).clean_up()
-}
-
-/// The files in which a gateway keeps what the next one needs.
-pub(crate) struct StateFiles {
-    journal: PathBuf,
-    secret: PathBuf,
-    /// What was set of a mobile host before.
-    host_settings: PathBuf,
-}
-
-impl StateFiles {
-    /// Those beside a control socket.
-    pub(crate) fn beside(socket: &Path) -> StateFiles {
-        let [journal, secret, host_settings] =
-            ["journal", "secret", "settings"].map(|end| socket.with_extension(end));
-        StateFiles { journal, secret, host_settings }
-    }
-
-    /// Takes back what a gateway that was killed has left in the network namespace of the calling thread. Returns how many
-    /// rules there were.
-    pub(crate) fn clean_up(&self) -> Result<usize, Error> {
-        host_settings::restore_left(&self.host_settings);
-        Ok(network::remove_rules()?)
-    }
-
-    fn journal(&self) -> Result<Journal, Error> {
-        Self::opened(&self.journal, Journal::open)
-    }
-
-    fn secret(&self) -> Result<Seed, Error> {
-        Self::opened(&self.secret, secret::of_file)
-    }
-
-    fn opened<T>(path: &Path, open: fn(&Path) -> io::Result<T>) -> Result<T, Error> {
-        let failed = |source| Error::State { path: path.display().to_string(), source };
-        make_folder_of(path).and_then(|()| open(path)).map_err(failed)
-    }
-}
-
-/// The port of messages between mobile hosts and base stations cannot be listened at.
-fn at_messages(source: io::Error) -> Error {
-    Error::Listening { place: format!("port {}", wire::Mobility::PORT), source }
+/// Tells workers what becomes of the hop.
+fn watch_hop(gateway: &Gateway, workers: &Workers) -> Result<HopWatch, Error> {
+    let watch = match (gateway.mode(), workers.first()) {
+        (Mode::Mobile, Some(caller)) => {
+            let attach = move |hop: &Attachment| {
+                if let Some(station) = hop.router() {
+                    // One that has ended need not know.
+                    let _ = caller.call(move |now, plane, _| plane.attach(now, station));
+                }
+            };
+            attach(&Netlink::open()?.attachment(&gateway.wan));
+            // Each router is another base station.
+            HopWatch::start(&gateway.wan, Duration::ZERO, attach)
+        }
+        (Mode::Notify, Some(caller)) => {
+            let (netlink, of) = (Netlink::open()?, gateway.clone());
+            HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| {
+                let own = network::notifying(&netlink, &of);
+                // One that has ended need not know.
+                let _ = caller.call(move |_, plane, _| plane.set_addresses(own));
+            })
+        }
+        _ => {
+            let tell = workers.hop_bell();
+            HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| tell())
+        }
+    };
+    Ok(watch?)
 }
 
 /// A stream for the payloads of this process, which none of other base stations is likely to have, nor a box.
@@ -605,65 +415,4 @@ fn part_of(work: &Work, workers: usize) -> (Work, u64) {
     let part = bytes.div_ceil(workers.into());
     *memory = Some(Bytes(part));
     (work, part)
-}
-
-/// The box of a gateway that spoofs. It sends nothing in its own name.
-fn splitter(gateway: &Gateway, spoofer: &Spoofer, mtu: u16) -> Result<Splitter, Error> {
-    at_site(gateway, [NO_ADDRESS, NO_ADDRESS], mtu, |site| spoofer.splitter(site))
-}
-
-/// The address of a box that sends nothing of its own, or whose addresses are set later.
-const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-
-/// Those of a mode that splits no connections.
-fn no_relays() -> Result<Relays, Error> {
-    Ok(Relays::new(NO_ADDRESS, Seed(getrandom::u64()?).stream("none")))
-}
-
-/// The box of a reporter of damaged packets with these addresses.
-fn reporter(notifier: &Notifier, own: Vec<IpAddr>) -> Reporter {
-    let mut reporter = Reporter::new(NO_ADDRESS, Reporter::SIZE_ICMP, Reading::Whole);
-    reporter.set_addresses(own);
-    reporter.set_limit(notifier.notices);
-    reporter.register_all();
-    reporter
-}
-
-/// The box of one of two gateways with these names.
-fn one_of_pair(
-    gateway: &Gateway,
-    pair: &Pair,
-    names: [IpAddr; 2],
-    peer: &Peer,
-    mtu: u16,
-) -> Result<PairGateway, Error> {
-    let is_ipv6 = peer::is_over_ipv6(peer.address);
-    at_site(gateway, names, mtu, |site| pair.gateway(site, tunnel::overhead(is_ipv6)))
-}
-
-/// The settings of the gateway's TCP, where no packet is longer.
-fn tcp_within(gateway: &Gateway, mtu: u16) -> Config {
-    Config { mss: gateway.tcp.mss.min(mtu.saturating_sub(40)), ..gateway.tcp.clone() }
-}
-
-/// Makes a box at the place of a gateway, whose own name and whose neighbour's are these.
-fn at_site<R>(
-    gateway: &Gateway,
-    [own, peer]: [IpAddr; 2],
-    mtu: u16,
-    make: impl FnOnce(&Site<'_>) -> R,
-) -> Result<R, Error> {
-    let seed = Seed(getrandom::u64()?);
-    Ok(make(&Site {
-        own: [own, own],
-        neighbours: &[Neighbour { name: Gateway::HOP, address: peer, port: Side::Wan.port() }],
-        attached: None,
-        flows: &BTreeMap::new(),
-        tunnels: &[],
-        readable: &[],
-        tcp: &tcp_within(gateway, mtu),
-        has_streams: false,
-        contents: &Contents::default(),
-        random: &|| seed.stream("gateway"),
-    }))
 }

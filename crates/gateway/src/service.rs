@@ -1,10 +1,10 @@
 //! A gateway with all by which it is watched: control socket, metrics, log, service manager.
 
 use crate::control::Control;
-use crate::daemon::StateFiles;
 use crate::handover::{self, Before};
 use crate::logs::LossWatch;
 use crate::metrics::Metrics;
+use crate::state_files::StateFiles;
 use crate::{Daemon, Error, Observation, Status, reload};
 use base::{Duration, Time};
 use live::Clock;

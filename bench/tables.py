@@ -13,6 +13,7 @@ import field_tables
 import ishac_calibration
 import obanaik_calibration
 import on_testbed
+import short_messages
 import yavatkar_calibration
 from fidelity import summarised
 from record import RESULTS
@@ -462,6 +463,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "throughput": ("throughput.json", throughput),
     "relay": ("relay.json", relay),
     "marker": ("marker.json", marker),
+    "short-messages": (short_messages.FILE, short_messages.table),
     "field": ("field.json", field_tables.hops),
     "field-long": ("field-long.json", field_tables.long),
     "field-machine": ("field-machine.json", field_tables.machine),

@@ -40,6 +40,8 @@ pub struct Daemon {
     clock: Clock,
     /// Records that were not written.
     unwritten: Arc<AtomicU64>,
+    /// How long packets waited for this program to take the place of the one before.
+    paused_milliseconds: Option<u64>,
     /// What the link has told, if it is asked.
     link: Option<Arc<LinkCounts>>,
     /// Of workers.
@@ -148,8 +150,9 @@ impl Daemon {
             _ => None,
         };
         let hop_watch = watch_hop(gateway, &workers)?;
-        if let Some(paused_at) = paused_at {
-            let paused_milliseconds = clock.now().since(paused_at).as_nanos() / 1_000_000;
+        let paused_milliseconds =
+            paused_at.map(|paused_at| clock.now().since(paused_at).as_nanos() / 1_000_000);
+        if let Some(paused_milliseconds) = paused_milliseconds {
             info!(paused_milliseconds, "goes on with the connections of the program before");
         }
         Ok(Daemon {
@@ -158,6 +161,7 @@ impl Daemon {
             mtu,
             clock,
             unwritten,
+            paused_milliseconds,
             link,
             _hop_watch: Some(hop_watch),
             _courier: courier,
@@ -173,6 +177,7 @@ impl Daemon {
             mtu: u16::MAX,
             clock: Clock::of_machine(),
             unwritten: Arc::default(),
+            paused_milliseconds: None,
             link: None,
             _hop_watch: None,
             _courier: None,
@@ -252,6 +257,9 @@ impl Daemon {
         };
         let of_each = self.workers.call_each(observe)?.into_iter();
         let mut observed = of_each.reduce(Observation::and).unwrap_or_default();
+        if let Some(paused) = self.paused_milliseconds {
+            observed.gauges.insert("upgrade_pause_milliseconds", paused);
+        }
         if let Some(link) = &self.link {
             link.each(|name, value| {
                 observed.counters.insert(name, value);

@@ -30,6 +30,10 @@ base::settings! {
         /// increase and multiplicative decrease of TCP, and `rate` is the most. Without, all that is lost counts
         /// as corrupted.
         pub share: bool,
+        /// Where the hop loses at least one of 256 packets and is not shared, what is sent last before there is nothing
+        /// more to send is sent once more, and a probe follows: so the loss of a short message costs no timeout. It takes
+        /// an eighth of the rate at most.
+        pub repeat: bool,
         /// The largest packet of the hop, bytes.
         pub mtu: u32 as Kind::at_least(Pair::LEAST_MTU),
         /// The most data of a connection that the gateway holds in each direction, besides what receive
@@ -60,6 +64,7 @@ impl Default for Pair {
             hop: String::new(),
             rate: None,
             share: false,
+            repeat: true,
             mtu: 1500,
             cache: Bytes(4 << 20),
             teardown: Teardown::default(),
@@ -141,6 +146,7 @@ impl Pair {
         srp::Config {
             rate,
             share: self.share,
+            repeat: self.repeat,
             overhead,
             segment_size: segment_size(self.mtu, overhead),
             streams: streams.min(Gateway::STREAMS),
@@ -340,6 +346,7 @@ impl Middlebox for Gateway {
         self.left.report(count);
         count("SRP segments", srp.segments);
         count("SRP retransmissions", srp.retransmissions);
+        count("SRP repetitions", srp.repetitions);
         count("SRP timeouts", srp.timeouts);
     }
 

@@ -38,6 +38,8 @@ pub struct Statistics {
     pub segments: u64,
     /// Segments sent again.
     pub retransmissions: u64,
+    /// Segments sent again that were not lost as far as was known ([`Config::repeat`]).
+    pub repetitions: u64,
     /// Segments that have arrived, each once.
     pub received: u64,
     /// Segments that have arrived again.
@@ -328,11 +330,12 @@ impl Association {
     }
 
     /// Sets what the settings say of the hop: [`Config::segment_size`], for segments that are not sent yet,
-    /// [`Config::overhead`], [`Config::rate`], [`Config::share`] and [`Config::gather`]. If it is another hop,
+    /// [`Config::overhead`], [`Config::rate`], [`Config::share`], [`Config::repeat`] and [`Config::gather`]. If it is another hop,
     /// [`Association::resume`] follows.
     pub fn set_hop(&mut self, config: &Config) {
-        let Config { segment_size, overhead, rate, share, gather, .. } = config.in_range();
-        self.config = Config { segment_size, overhead, rate, share, gather, ..self.config.clone() };
+        let Config { segment_size, overhead, rate, share, repeat, gather, .. } = config.in_range();
+        let own = self.config.clone();
+        self.config = Config { segment_size, overhead, rate, share, repeat, gather, ..own };
         self.sender.set_hop(&self.config);
     }
 

@@ -44,6 +44,10 @@ pub struct Config {
     /// The association fails when the peer has not answered for this long. Time during which it is
     /// suspended does not count. Default: 60 s.
     pub give_up: Duration,
+    /// On a dedicated hop that loses at least one of 256 packets: what is sent last before there is nothing more to
+    /// send, up to 32 segments, is sent once more, if an eighth of the rate is enough for that, and a probe follows.
+    /// So the loss of a short message costs no timeout. Default: false.
+    pub repeat: bool,
     /// A segment carries bytes of several writes although their payloads do not continue each other: its payload
     /// is [`Payload::GATHERED`](wire::Payload::GATHERED), and [`Association::gathered`](crate::Association::gathered)
     /// says which it has. Default: false. It belongs to the place of the association, not to its state.
@@ -56,6 +60,11 @@ impl Config {
     pub const MOST_WINDOW: u64 = 1 << 30;
     /// The most segments beyond the first that is missing: a SACK counts them in 16 bits.
     pub const MOST_SEGMENTS: u16 = 1 << 15;
+
+    /// Whether tails are repeated.
+    pub(crate) fn repeats_tail(&self) -> bool {
+        self.repeat && !self.share
+    }
 
     /// The same with each value in its range.
     #[must_use]
@@ -88,6 +97,7 @@ impl Default for Config {
             minimum_margin: Duration::from_millis(20),
             keep_alive: Some(Duration::from_secs(15)),
             give_up: Duration::from_secs(60),
+            repeat: false,
             gather: false,
         }
     }

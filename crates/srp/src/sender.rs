@@ -1,6 +1,7 @@
 //! The segments of an association that are outstanding: which have arrived, which are lost.
 
 mod sack;
+mod tail;
 
 use crate::bits::Bits;
 use crate::config::Config;
@@ -9,6 +10,7 @@ use crate::rtt::Rtt;
 use base::{Ring, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use tail::Allowance;
 use wire::srp::Segment;
 
 /// What a segment brings; the rest is looked up when it is sent.
@@ -52,6 +54,8 @@ pub(crate) struct Record {
     size: u64,
     order: u64,
     sent_at: Time,
+    /// The last copy was sent although the one before was not lost.
+    is_repeated: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -62,11 +66,13 @@ struct Probe {
     /// The peer had acknowledged all segments before this one. After a handoff that is not known.
     #[serde(skip)]
     acknowledged: u64,
+    /// It follows a tail, and needs no answer once that has arrived.
+    is_of_tail: bool,
 }
 
 /// The sending half of an association.
 ///
-/// No segment is retransmitted because time has passed. A SACK names the copy that arrived last, or the
+/// No segment is taken for lost because time has passed. A SACK names the copy that arrived last, or the
 /// probe that it answers; what was sent before and has not arrived is lost, for a hop keeps the order.
 /// A segment whose last copy was sent later may still arrive: that is the guard against needless
 /// retransmissions. When nothing is heard, a probe asks for a SACK.
@@ -92,6 +98,13 @@ pub(crate) struct Sender {
     /// Copies of all segments, for the loss that is reported.
     copies_arrived: u64,
     copies_lost: u64,
+    /// Tails are repeated.
+    repeats: bool,
+    allowance: Allowance,
+    /// The place of the last probe in the order of transmissions, and when the last segment was sent that is no
+    /// repetition.
+    probed: u64,
+    sent_at: Time,
     /// Segments that a SACK has just acknowledged.
     #[serde(skip)]
     newly: Vec<Record>,
@@ -118,6 +131,10 @@ impl Sender {
             rtt: Rtt::new(config.initial_timeout, config.minimum_margin),
             copies_arrived: 0,
             copies_lost: 0,
+            repeats: config.repeats_tail(),
+            allowance: Allowance::default(),
+            probed: 0,
+            sent_at: Time::ZERO,
             newly: Vec::new(),
         }
     }
@@ -125,6 +142,7 @@ impl Sender {
     /// Another hop has another MTU and rate.
     pub(crate) fn set_hop(&mut self, config: &Config) {
         self.overhead = config.overhead.into();
+        self.repeats = config.repeats_tail();
         self.pacing.set_hop(config, Sender::HEADER);
     }
 
@@ -133,12 +151,8 @@ impl Sender {
         self.limit = limit.clamp(1, Config::MOST_SEGMENTS).into();
     }
 
-    pub(crate) fn has_in_flight(&self) -> bool {
-        self.in_flight > 0
-    }
-
-    pub(crate) fn has_unanswered_probe(&self) -> bool {
-        !self.probes.is_empty()
+    pub(crate) fn needs_answer(&self) -> bool {
+        self.in_flight > 0 || self.probes.iter().any(|probe| !probe.is_of_tail)
     }
 
     pub(crate) fn has_lost(&self) -> bool {
@@ -212,7 +226,8 @@ impl Sender {
         let size = fixed + u64::from(record.len);
         record.copies = (record.copies + 1).min(Segment::MOST_COPIES);
         (record.state, record.tag, record.size) = (State::InFlight, tag, size);
-        (record.order, record.sent_at) = (order, now);
+        (record.order, record.sent_at, record.is_repeated) = (order, now, false);
+        self.sent_at = now;
         self.in_flight += 1;
         self.in_flight_bytes += size;
         self.pacing.on_sent(now, size, &self.rtt);
@@ -223,15 +238,17 @@ impl Sender {
         self.order
     }
 
-    /// Sends a probe; returns its number.
-    pub(crate) fn send_probe(&mut self, now: Time) -> u16 {
+    /// Sends a probe, behind a tail or for another reason; returns its number.
+    pub(crate) fn send_probe(&mut self, now: Time, is_of_tail: bool) -> u16 {
         self.last_probe = self.last_probe.wrapping_add(1).max(1);
         let probe = Probe {
             number: self.last_probe,
             order: self.next_order(),
             sent_at: now,
             acknowledged: self.records.begin(),
+            is_of_tail,
         };
+        self.probed = probe.order;
         if self.probes.len() == Sender::PROBES {
             self.probes.pop_front();
         }

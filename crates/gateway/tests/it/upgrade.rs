@@ -86,6 +86,8 @@ fn an_upgrade_goes_on_with_every_connection_and_tells_no_end() {
                 let carried = before.gauges["split_connections"];
                 assert!(0 < taken && taken <= carried, "{taken} of {carried}");
                 assert_eq!(after.gauges["ends_to_be_reset"], 0);
+                let pause = after.gauges["upgrade_pause_milliseconds"];
+                assert!((1..60_000).contains(&pause), "packets waited for {pause} ms");
             }
             for thread in transfers {
                 let joined = thread.join();

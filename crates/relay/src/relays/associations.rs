@@ -229,6 +229,7 @@ impl Associations {
             ignored: sum.ignored + one.ignored,
             sacks: sum.sacks + one.sacks,
             sacks_received: sum.sacks_received + one.sacks_received,
+            repetitions: sum.repetitions + one.repetitions,
             probes: sum.probes + one.probes,
             timeouts: sum.timeouts + one.timeouts,
         })

@@ -53,10 +53,7 @@ impl Association {
             return alone(Pdu::Opened(self.own_limits()));
         }
         if core::mem::take(&mut self.probe_due) {
-            self.statistics.probes += 1;
-            let number = self.sender.send_probe(now);
-            self.on_question_sent(now);
-            return alone(Pdu::Probe { number });
+            return alone(self.probe(now, false));
         }
         if self.receiver.due() <= now {
             self.statistics.sacks += 1;
@@ -91,9 +88,7 @@ impl Association {
         }
         if let Some((number, record)) = self.sender.first_lost() {
             self.statistics.retransmissions += 1;
-            let id = StreamId { slot: record.slot, generation: record.generation };
-            let stream = self.slots.named_mut(id);
-            let (name, chunk, payload) = chunk_of(stream, &record);
+            let (name, chunk, payload) = self.chunk_again(&record);
             self.sender.send_lost(now, number, payload.len, extra(chunk));
             self.on_question_sent(now);
             return Some(self.segment(number, name, chunk, payload));
@@ -104,7 +99,34 @@ impl Association {
             return self.new_segment(now, slot);
         }
         self.sender.pacing.on_idle();
-        None
+        self.next_of_tail(now)
+    }
+
+    /// There is nothing else to be sent.
+    fn next_of_tail(&mut self, now: Time) -> Option<(Pdu, Payload)> {
+        if self.tail_due() > now {
+            return None;
+        }
+        let Some((number, record)) = self.sender.next_repeat(now) else {
+            return Some((self.probe(now, true), Payload::default()));
+        };
+        self.statistics.repetitions += 1;
+        let (name, chunk, payload) = self.chunk_again(&record);
+        self.sender.send_repeat(now, number, payload.len, extra(chunk));
+        Some(self.segment(number, name, chunk, payload))
+    }
+
+    fn probe(&mut self, now: Time, is_of_tail: bool) -> Pdu {
+        self.statistics.probes += 1;
+        let number = self.sender.send_probe(now, is_of_tail);
+        self.on_question_sent(now);
+        Pdu::Probe { number }
+    }
+
+    /// What a segment that was sent brings now.
+    fn chunk_again(&mut self, record: &Record) -> (Option<u16>, Chunk, Payload) {
+        let id = StreamId { slot: record.slot, generation: record.generation };
+        chunk_of(self.slots.named_mut(id), record)
     }
 
     fn new_segment(&mut self, now: Time, slot: u32) -> Option<(Pdu, Payload)> {

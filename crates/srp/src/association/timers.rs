@@ -16,8 +16,9 @@ impl Association {
         }
         let mut next = self.open_due.min(self.timer).min(self.receiver.due());
         next = next.min(self.give_up_at()).min(self.keep_alive_at());
-        if self.has_segment() && self.flight_allows() {
-            next = next.min(self.sender.pacing.next());
+        if self.flight_allows() {
+            let due = if self.has_segment() { Time::ZERO } else { self.tail_due() };
+            next = next.min(due.max(self.sender.pacing.next()));
         }
         self.clock.world(next)
     }
@@ -64,6 +65,14 @@ impl Association {
             && (self.sender.has_lost() || (self.slots.has_active() && self.sender.accepts_new()))
     }
 
+    /// When something is to be sent of the tail.
+    pub(super) fn tail_due(&self) -> Time {
+        match self.phase {
+            Phase::Open => self.sender.tail_due(),
+            Phase::Opening | Phase::Closed => Time::NEVER,
+        }
+    }
+
     fn give_up_at(&self) -> Time {
         self.waiting_since.map_or(Time::NEVER, |since| since + self.config.give_up)
     }
@@ -91,8 +100,7 @@ impl Association {
 
     /// The peer has answered: the timeout starts again if more is awaited.
     pub(super) fn restart_timer(&mut self, now: Time) {
-        let is_awaiting = self.sender.has_in_flight() || self.sender.has_unanswered_probe();
-        self.timer = match is_awaiting {
+        self.timer = match self.sender.needs_answer() {
             true => now + self.sender.rtt.timeout(),
             false => Time::NEVER,
         };

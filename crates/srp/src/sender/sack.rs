@@ -94,6 +94,10 @@ impl Sender {
             }
             self.pacing.on_latest(now, record.tag, &self.rtt);
         }
+        if is_new && record.is_repeated {
+            // The first of both copies to arrive: a hop keeps the order.
+            self.count(1, is_last.into());
+        }
         self.on_arrived(number);
         Some(is_last.then_some(record.order))
     }
@@ -123,7 +127,9 @@ impl Sender {
         let record = *record;
         self.arrived.insert(number);
         self.pacing.on_arrived(record.copy());
-        self.count(1, 0);
+        if !record.is_repeated {
+            self.count(1, 0);
+        }
         self.newly.push(record);
     }
 
@@ -139,7 +145,7 @@ impl Sender {
         self.in_flight_bytes -= record.size;
         self.lost.push_back(number);
         self.pacing.on_lost(record.copy(), self.order + 1);
-        self.count(0, 1);
+        self.count(0, 1 + u64::from(record.is_repeated));
     }
 
     /// The peer has got no segment from `first` on.

@@ -3,7 +3,7 @@
 use crate::hop::{Hop, Loss};
 use crate::world::{User, World};
 use base::{Duration, Events, Rate, Seed};
-use srp::{Config, StreamId};
+use srp::{Config, Statistics, StreamId};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -228,4 +228,75 @@ fn a_measured_rate_follows_that_of_the_hop() {
         let rate = world.association(0).rate().expect("it is measured").as_bps();
         assert!((900_000..1_100_000).contains(&(rate / mbps)), "{mbps} Mbit/s: {rate}");
     }
+}
+
+/// Sends so many short messages one after the other over a hop that has lost packets before, and returns how long each was
+/// on its way, milliseconds, and what the sender has counted.
+fn messages(repeat: bool, loss: f64, messages: u16) -> (Vec<u64>, Statistics) {
+    let mut world = world(Config { repeat, ..known() }, [loss, loss]);
+    open(&mut world, 1, 1_000_000);
+    world.run(world.now + millis(5000));
+    assert_eq!(read(&world, 1), 1_000_000);
+    let before = world.association(0).statistics();
+    let mut times = Vec::new();
+    for connection in 2..2 + messages {
+        let began = world.now;
+        open(&mut world, connection, 500);
+        while read(&world, connection) < 500 {
+            world.run(world.now + millis(1));
+        }
+        times.push(world.now.since(began).as_nanos() / 1_000_000);
+        world.run(world.now + millis(2000));
+    }
+    let after = world.association(0).statistics();
+    let statistics = Statistics {
+        timeouts: after.timeouts - before.timeouts,
+        repetitions: after.repetitions - before.repetitions,
+        ..after
+    };
+    times.sort_unstable();
+    (times, statistics)
+}
+
+#[test]
+fn where_packets_are_lost_short_messages_are_sent_twice_and_wait_for_no_timeout() {
+    let (once, of_once) = messages(false, 0.1, 300);
+    let (twice, of_twice) = messages(true, 0.1, 300);
+    // An opening and its data are two segments, and the end of the stream may be a third.
+    assert_eq!(of_once.repetitions, 0);
+    assert!((500..1000).contains(&of_twice.repetitions), "{of_twice:?}");
+    assert!(of_twice.timeouts * 4 < of_once.timeouts, "{} {}", of_twice.timeouts, of_once.timeouts);
+    // A fifth has lost one of both segments; twice in a row, two of a hundred.
+    let last_tenth = |times: &[u64]| times[times.len() * 9 / 10];
+    assert!(last_tenth(&once) > 150 && last_tenth(&twice) < 65, "{once:?}\n{twice:?}");
+}
+
+#[test]
+fn where_hardly_any_packet_is_lost_nothing_is_sent_twice() {
+    let (_, statistics) = messages(true, 0.001, 300);
+    assert!(statistics.repetitions < 30, "{statistics:?}");
+}
+
+#[test]
+fn what_is_sent_twice_takes_an_eighth_of_the_rate_and_ends() {
+    let mut world = world(Config { repeat: true, ..known() }, [0.05, 0.05]);
+    open(&mut world, 1, 1_000_000);
+    world.run(world.now + millis(3000));
+    let before = world.association(0).statistics().repetitions;
+    // 5 Mbit/s, in bursts with pauses.
+    for connection in 2..202 {
+        open(&mut world, connection, 25_000);
+        world.run(world.now + millis(40));
+    }
+    let repeated = world.association(0).statistics().repetitions - before;
+    // In 8 s, 1.25 Mbit/s are 850 segments, besides an allowance of 48 KiB.
+    assert!((300..900).contains(&repeated), "{repeated}");
+    world.run(world.now + millis(3000));
+    let sent = |world: &mut World| {
+        let statistics = world.association(0).statistics();
+        (statistics.repetitions, statistics.probes)
+    };
+    let quiet = sent(&mut world);
+    world.run(world.now + millis(10_000));
+    assert_eq!(sent(&mut world), quiet, "there is nothing more to say");
 }

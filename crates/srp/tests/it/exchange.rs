@@ -77,6 +77,7 @@ struct Setting {
     queue: usize,
     known: bool,
     share: bool,
+    repeat: bool,
     window: u64,
     segments: u16,
 }
@@ -93,8 +94,9 @@ fn setting() -> impl Strategy<Value = Setting> {
         prop_oneof![Just(0u64), 0u64..100],
         prop_oneof![Just(usize::MAX), 20usize..200],
     );
-    let ends = (any::<bool>(), prop::bool::weighted(0.2), 2000u64..200_000, 64u16..300);
-    (hop, ends).prop_map(|(hop, (known, share, window, segments))| {
+    let ends =
+        (any::<bool>(), prop::bool::weighted(0.2), any::<bool>(), 2000u64..200_000, 64u16..300);
+    (hop, ends).prop_map(|(hop, (known, share, repeat, window, segments))| {
         let (seed, rate, delay, loss, burst, duplication, jitter, queue) = hop;
         Setting {
             seed,
@@ -107,6 +109,7 @@ fn setting() -> impl Strategy<Value = Setting> {
             queue,
             known,
             share,
+            repeat,
             window,
             segments,
         }
@@ -133,6 +136,7 @@ fn world(setting: &Setting) -> World {
         segments: setting.segments,
         rate: rate.filter(|_| setting.known),
         share: setting.share,
+        repeat: setting.repeat,
         keep_alive: None,
         give_up: Duration::from_secs(300),
         ..Config::default()

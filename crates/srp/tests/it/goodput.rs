@@ -60,6 +60,7 @@ fn run(case: &Case, seed: u64, seconds: u64) -> Result {
         segment_size: SEGMENT,
         window: 64 << 20,
         rate: case.known.then(|| case.rate()),
+        repeat: true,
         ..Config::default()
     };
     let mut world = World::new([config.clone(), config], hop(case, seed));

@@ -1,0 +1,93 @@
+//! The tail: what is sent last before there is nothing more to send. Nothing that is sent later shows that it was
+//! lost. On a hop that loses packets it is sent once more, while the hop would be idle, and a probe follows, whose
+//! answer names what was lost all the same (compare the tail loss probe of RFC 8985 §7.2, which is for the timeout).
+
+use super::{Record, Sender, State};
+use base::{Rate, Time};
+use serde::{Deserialize, Serialize};
+
+/// What repetitions may take: an eighth of the hop's rate, and what has not been used of it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Allowance {
+    bytes: u64,
+    since: Time,
+}
+
+impl Allowance {
+    const MOST: u64 = 48 << 10;
+    /// One of so many bytes.
+    const SHARE: u64 = 8;
+
+    /// Takes so many bytes of it, if they are there.
+    fn take(&mut self, now: Time, rate: Option<Rate>, bytes: u64) -> bool {
+        if let Some(rate) = rate {
+            let earned = u128::from(rate.as_bps() / 8 / Allowance::SHARE)
+                * u128::from(now.since(self.since).as_nanos())
+                / 1_000_000_000;
+            let earned = u64::try_from(earned).unwrap_or(u64::MAX);
+            self.bytes = self.bytes.saturating_add(earned).min(Allowance::MOST);
+        }
+        self.since = now;
+        let is_there = bytes <= self.bytes;
+        if is_there {
+            self.bytes -= bytes;
+        }
+        is_there
+    }
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { bytes: Allowance::MOST, since: Time::ZERO }
+    }
+}
+
+impl Sender {
+    /// The most segments of a tail that are repeated.
+    const TAIL: u64 = 32;
+    /// The hop loses packets if at least one of so many is lost, and some were.
+    const LOSSY: u64 = 256;
+    const SOME: u64 = 8;
+    /// Nothing more is sent once so small a part of a round trip has passed: a burst of losses may be over then, too.
+    const PAUSE: u64 = 16;
+
+    /// When something is to be sent of the tail, if there is nothing else to be sent until then: its repetition, or
+    /// the probe behind it. [`Time::NEVER`] if that was done, or is not needed.
+    pub(crate) fn tail_due(&self) -> Time {
+        let all = self.copies_arrived + self.copies_lost;
+        let is_lossy = self.copies_lost >= Sender::SOME && self.copies_lost * Sender::LOSSY >= all;
+        match (is_lossy && self.repeats && self.in_flight > 0, self.rtt.smoothed()) {
+            (true, Some(rtt)) if self.probed < self.order => self.sent_at + rtt / Sender::PAUSE,
+            _ => Time::NEVER,
+        }
+    }
+
+    /// The next segment of the tail to be repeated. `None` if there is none, or too much was repeated of late.
+    pub(crate) fn next_repeat(&mut self, now: Time) -> Option<(u64, Record)> {
+        let (begin, end) = (self.records.begin(), self.records.end());
+        for number in begin.max(end.saturating_sub(Sender::TAIL))..end {
+            let Some(record) = self.records.get(number).copied() else { continue };
+            if record.state == State::InFlight && !record.is_repeated {
+                let is_allowed = self.allowance.take(now, self.pacing.rate(), record.size);
+                return is_allowed.then_some((number, record));
+            }
+        }
+        None
+    }
+
+    /// A segment of the tail is sent again, with so much data, although it may still arrive.
+    pub(crate) fn send_repeat(&mut self, now: Time, number: u64, len: u32, extra: u64) {
+        let sent_at = self.sent_at;
+        if let Some(record) = self.records.get_mut(number) {
+            record.len = len;
+            self.in_flight -= 1;
+            self.in_flight_bytes -= record.size;
+        }
+        self.sent(now, number, extra);
+        if let Some(record) = self.records.get_mut(number) {
+            record.is_repeated = true;
+        }
+        // It is no news that would put off the rest of the tail.
+        self.sent_at = sent_at;
+    }
+}

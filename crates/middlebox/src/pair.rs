@@ -30,9 +30,9 @@ base::settings! {
         /// increase and multiplicative decrease of TCP, and `rate` is the most. Without, all that is lost counts
         /// as corrupted.
         pub share: bool,
-        /// Where the hop loses at least one of 256 packets and is not shared, what is sent last before there is nothing
-        /// more to send is sent once more, and a probe follows: so the loss of a short message costs no timeout. It takes
-        /// an eighth of the rate at most.
+        /// Where the hop loses at least one of 256 packets and is not shared, and for the first 256, what is sent last
+        /// before there is nothing more to send is sent once more, and a probe follows: so the loss of a short message
+        /// costs no timeout. It takes an eighth of the rate at most.
         pub repeat: bool,
         /// The largest packet of the hop, bytes.
         pub mtu: u32 as Kind::at_least(Pair::LEAST_MTU),

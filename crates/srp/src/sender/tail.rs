@@ -3,7 +3,7 @@
 //! answer names what was lost all the same (compare the tail loss probe of RFC 8985 §7.2, which is for the timeout).
 
 use super::{Record, Sender, State};
-use base::{Rate, Time};
+use base::{Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
 
 /// What repetitions may take: an eighth of the hop's rate, and what has not been used of it.
@@ -45,7 +45,7 @@ impl Default for Allowance {
 impl Sender {
     /// The most segments of a tail that are repeated.
     const TAIL: u64 = 32;
-    /// The hop loses packets if at least one of so many is lost, and some were.
+    /// The hop loses packets if at least one of so many is lost, and some were; and perhaps as long as fewer are known.
     const LOSSY: u64 = 256;
     const SOME: u64 = 8;
     /// Nothing more is sent once so small a part of a round trip has passed: a burst of losses may be over then, too.
@@ -55,10 +55,11 @@ impl Sender {
     /// the probe behind it. [`Time::NEVER`] if that was done, or is not needed.
     pub(crate) fn tail_due(&self) -> Time {
         let all = self.copies_arrived + self.copies_lost;
-        let is_lossy = self.copies_lost >= Sender::SOME && self.copies_lost * Sender::LOSSY >= all;
-        match (is_lossy && self.repeats && self.in_flight > 0, self.rtt.smoothed()) {
-            (true, Some(rtt)) if self.probed < self.order => self.sent_at + rtt / Sender::PAUSE,
-            _ => Time::NEVER,
+        let has_lost = self.copies_lost >= Sender::SOME && self.copies_lost * Sender::LOSSY >= all;
+        let is_lossy = all < Sender::LOSSY || has_lost;
+        match is_lossy && self.repeats && self.in_flight > 0 && self.probed < self.order {
+            true => self.sent_at + self.rtt.smoothed().unwrap_or(Duration::ZERO) / Sender::PAUSE,
+            false => Time::NEVER,
         }
     }
 

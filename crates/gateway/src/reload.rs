@@ -43,6 +43,7 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
         ("wan", running.wan != new.wan),
         ("mode", running.mode() != new.mode()),
         ("workers", running.workers != new.workers),
+        ("esp", running.esp != new.esp),
     ];
     match (&running.work, &new.work) {
         (Work::Spoof(old), Work::Spoof(new)) => {

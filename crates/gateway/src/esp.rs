@@ -12,18 +12,15 @@ use channel::PresharedKey;
 use core::net::IpAddr;
 use core::num::NonZeroUsize;
 use core::ops::Range;
-use host::{Context, DropReason, Middlebox, Outbox, Verdict};
+use host::{Context, DropReason, Middlebox, Outbox, Prefix, Verdict};
 use live::inline::{Boundary, Opened, Side};
 use lru::LruCache;
 use rustc_hash::FxBuildHasher;
-use scenario::{Gateway, Network};
+use scenario::{Esp, Gateway};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
-use wire::{Body, EspAlgorithm, EspKeys, Flags, OpenError, Packet, Protected, Segment, Spep};
-
-/// Bytes of the longest headers of a segment under ESP, but for its TCP options: IPv6, the option of SPEP, and ESP.
-const HEADERS: u32 = 40 + Spep::LEN + wire::Esp::HEADER as u32;
+use wire::{Body, EspAlgorithm, EspKeys, Flags, OpenError, Packet, Protected, Segment};
 
 /// ICMP for IPv6, as next header (RFC 4443 §1), and its place in the header (RFC 8200 §3).
 const ICMPV6: u8 = 58;
@@ -32,19 +29,11 @@ const NEXT_HEADER: usize = 6;
 /// The number of TCP.
 const TCP: u8 = 6;
 
-/// The longest segment of TCP, with its options but without the rest of its header, whose packet under ESP has `mtu`
-/// bytes.
-fn segment_size(mtu: u32) -> u32 {
-    // RFC 4303 §2.4: a multiple of 4 bytes with the trailer of 2.
-    let sealed = mtu.saturating_sub(HEADERS + wire::Esp::ICV) / 4 * 4;
-    sealed.saturating_sub(2 + Segment::HEADER as u32)
-}
-
 /// The longest packet without ESP that fits the hop under ESP, of IPv4: modes count so.
 pub(crate) fn mtu_within(gateway: &Gateway) -> Result<Option<u16>, Error> {
     let Some(esp) = &gateway.esp else { return Ok(None) };
     let mtu = esp.mtu.map_or_else(|| hop_mtu(gateway), Ok)?;
-    Ok(Some(u16::try_from(segment_size(mtu) + 40).unwrap_or(u16::MAX)))
+    Ok(Some(Esp::segment_size(mtu).saturating_add(40)))
 }
 
 /// The keys of associations, which follow from the key that both gateways share, and the names of the associations.
@@ -155,7 +144,7 @@ impl Refusal {
 
 /// One end.
 pub(crate) struct EspEnd {
-    networks: Vec<Network>,
+    networks: Vec<Prefix>,
     /// The lab's box.
     end: Box<dyn Middlebox + Send>,
     keys: Keys,
@@ -163,6 +152,8 @@ pub(crate) struct EspEnd {
     run: [u8; 4],
     /// The longest segment that fits, bytes.
     mss: u16,
+    /// Acknowledgments with the bit of ELN that were opened, and protected.
+    reports: [u64; 2],
     refused: BTreeMap<Refusal, u64>,
     /// When the log has last said what is refused.
     logged: Option<Time>,
@@ -179,10 +170,11 @@ impl EspEnd {
         let shared = read_key(&esp.key)?;
         let end = EspEnd {
             networks: esp.networks.clone(),
-            end: esp.settings().of_all_packets(Seed(getrandom::u64()?).stream("esp")),
+            end: Esp::settings(esp.host).of_all_packets(Seed(getrandom::u64()?).stream("esp")),
             keys: Keys::new(shared),
             run: getrandom::u32()?.to_be_bytes(),
-            mss: u16::try_from(segment_size(mtu)).unwrap_or(u16::MAX),
+            mss: Esp::segment_size(mtu),
+            reports: [0; 2],
             refused: BTreeMap::new(),
             logged: None,
         };
@@ -253,6 +245,7 @@ impl EspEnd {
         }
         if let Body::Tcp(segment) = &mut packet.body {
             self.clamp(segment);
+            self.reports[0] += u64::from(reports_corruption(segment));
         }
         Opened::Opened(place)
     }
@@ -272,6 +265,7 @@ impl EspEnd {
     fn hide(&mut self, now: Time, packet: &mut Packet) -> bool {
         if let Body::Tcp(segment) = &mut packet.body {
             self.clamp(segment);
+            self.reports[1] += u64::from(reports_corruption(segment));
         }
         let verdict = self.end.packet(now, None, packet, &mut Outbox::default().context());
         let Some(mut esp) = packet.unprotect().filter(|_| verdict == Verdict::Forward) else {
@@ -280,6 +274,11 @@ impl EspEnd {
         esp.iv[..4].copy_from_slice(&self.run);
         packet.protect(esp)
     }
+}
+
+/// Whether a segment says that the first one that its sender misses was damaged (`obanaik2003` §4.2.3).
+fn reports_corruption(segment: &Segment) -> bool {
+    segment.flags & (Flags::ELN | Flags::SYN) == Flags::ELN
 }
 
 /// Whether a packet may pass between hosts of both gateways only under ESP: one of TCP, and an error that quotes one.
@@ -336,8 +335,14 @@ impl Counted for Mutex<EspEnd> {
     fn each(&self, count: &mut dyn FnMut(&'static str, u64)) {
         let end = lock(self);
         end.end.counts(count);
+        let [received, sent] = end.reports;
+        count("reports_of_corruption_received", received);
+        count("reports_of_corruption_sent", sent);
         for (why, packets) in &end.refused {
             count(why.name(), *packets);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,7 +134,7 @@ mod tests {
         }
         assert_eq!(socket.receive(Time::ZERO, &mut [0; 2048]), Received::Nothing);
         let mut all = Vec::new();
-        counts.each(|_, value| all.push(value));
+        counts.each(&mut |_, value| all.push(value));
         assert_eq!((all, socket.refused()), (vec![1, 1, 175, 5], 2));
         drop(socket);
         assert!(!path.exists());

@@ -289,3 +289,6 @@ impl Middlebox for Protector {
         self.counts.each(count);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 mod esp;
 mod lab;
 
-pub use esp::{Esp, EspHost, Network};
+pub use esp::{Esp, EspHost};
 pub use lab::LabHop;
 
 use crate::alone::Alone;
@@ -17,6 +17,7 @@ use crate::reading::words::words;
 use base::settings::{Bytes, Span};
 use base::units::Size;
 use base::{Duration, Rate};
+use esp::Network;
 use middlebox::{BoxSettings, Connect, HopTransport, Mobile, Pair, SpepStation, Spoofer, Station};
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
@@ -352,7 +353,7 @@ impl Gateway {
             Both::<Written, Alone>::read(document.root(), &mut problems).and_then(|both| {
                 let Both(written, _) = &both;
                 refuse_others(document.root(), &written.mode, &mut problems);
-                if written.esp.is_none() {
+                if written.mode == Mode::Split {
                     refuse_esp(document.root(), &mut problems);
                 }
                 if written.mode == Mode::Mobile && written.hop == HopTransport::Tcp {
@@ -425,6 +426,9 @@ fn refuse_srp(root: &Node<'_>, problems: &mut Vec<Problem>) {
 /// Refuses keys of ESP where there is none.
 fn refuse_esp(root: &Node<'_>, problems: &mut Vec<Problem>) {
     let Some(table) = root.get_ref().as_table() else { return };
+    if table.contains_key("esp") {
+        return;
+    }
     let of_esp = ["esp_key", "esp_networks", "esp_mtu"];
     for (key, value) in of_esp.into_iter().filter_map(|key| Some((key, table.get(key)?))) {
         let message = format!("`{key}` needs `esp`");
@@ -527,7 +531,10 @@ fn resolve(
     let esp = written.esp.map(|host| Esp {
         host: host.into_inner(),
         key: written.esp_key.into(),
-        networks: written.esp_networks.map_or_else(|| vec![Network::ALL], |networks| networks.0),
+        networks: match written.esp_networks {
+            Some(AtLeastOne(networks)) => networks.into_iter().map(|Network(of)| of).collect(),
+            None => vec![Network::all()],
+        },
         mtu: longest(written.esp_mtu, &Gateway::ESP_MTU, problems),
     });
     let workers = written.workers.map_or(1, |workers| {

@@ -60,7 +60,7 @@ stack = "linux"
 
 /// The port of the flow.
 const PORT: u16 = 5001;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 const BYTES: usize = 1_500_000;
 
 /// A folder with a key.
@@ -118,7 +118,11 @@ fn download(world: &World, len: usize) -> Duration {
         stream.read_to_end(&mut received).unwrap();
         received
     });
-    let send = || TcpStream::connect_timeout(&server, PATIENCE)?.write_all(&content(1, len));
+    let send = || {
+        let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.write_all(&content(1, len))
+    };
     world.at(USER, send).unwrap();
     assert!(receiving.join().unwrap() == content(1, len));
     began.elapsed()
@@ -324,6 +328,31 @@ fn an_upgrade_goes_on_with_a_connection_in_new_associations() {
         assert_eq!(status.counters["connections taken over"], 1);
         assert!(status.counters["protected"] > 0 && count(&mobile, "opened") > 1000);
         drop((fixed, station, mobile));
+    });
+}
+
+#[test]
+fn a_rule_of_the_firewall_keeps_tcp_from_leaving_in_clear_while_the_gateway_is_gone() {
+    beside(|| {
+        if Command::new("nft").arg("--version").output().is_err() {
+            eprintln!("SKIPPED: there is no nft");
+            return;
+        }
+        let Some(world) = World::of(PATH, "esp-clear") else { return };
+        let server = world.address(SERVER, IpVersion::V6);
+        // As the book has it.
+        let rules = format!(
+            "nft add table inet lasthop && \
+             nft add chain inet lasthop clear '{{ type filter hook forward priority filter; }}' && \
+             nft add rule inet lasthop clear oifname link1 ip6 daddr {server} meta l4proto tcp drop"
+        );
+        let shell = || Command::new("sh").args(["-c", &rules]).status().unwrap().success();
+        assert!(world.at(GATEWAY, shell));
+        assert!(!connects(&world));
+        let key = Key::new("esp-clear");
+        let (fixed, mobile) = (fixed(&world, &key), mobile(&world, &key));
+        download(&world, 100_000);
+        drop((fixed, mobile));
     });
 }
 

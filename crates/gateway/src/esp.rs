@@ -29,11 +29,15 @@ const NEXT_HEADER: usize = 6;
 /// The number of TCP.
 const TCP: u8 = 6;
 
+/// The longest packet of the path to the other gateway, bytes.
+fn path_mtu(gateway: &Gateway, esp: &Esp) -> Result<u32, Error> {
+    esp.mtu.map_or_else(|| hop_mtu(gateway), Ok)
+}
+
 /// The longest packet without ESP that fits the hop under ESP, of IPv4: modes count so.
 pub(crate) fn mtu_within(gateway: &Gateway) -> Result<Option<u16>, Error> {
     let Some(esp) = &gateway.esp else { return Ok(None) };
-    let mtu = esp.mtu.map_or_else(|| hop_mtu(gateway), Ok)?;
-    Ok(Some(Esp::segment_size(mtu).saturating_add(40)))
+    Ok(Some(Esp::segment_size(path_mtu(gateway, esp)?).saturating_add(40)))
 }
 
 /// The keys of associations, which follow from the key that both gateways share, and the names of the associations.
@@ -121,6 +125,10 @@ enum Refusal {
 }
 
 impl Refusal {
+    /// All.
+    const ALL: [Refusal; 4] =
+        [Refusal::Unauthentic, Refusal::InClear, Refusal::Replay, Refusal::Unprotected];
+
     /// Its counter.
     fn name(self) -> &'static str {
         match self {
@@ -134,8 +142,12 @@ impl Refusal {
     /// What it is likely to be, for the log.
     fn cause(self) -> &'static str {
         match self {
-            Refusal::Unauthentic => "the other gateway has another key, or packets are damaged or forged",
-            Refusal::InClear => "there is no gateway with `esp` and this key in front of these hosts",
+            Refusal::Unauthentic => {
+                "the other gateway has another key, or packets are damaged or forged"
+            }
+            Refusal::InClear => {
+                "there is no gateway with `esp` and this key in front of these hosts"
+            }
             Refusal::Replay => "packets are repeated or very late",
             Refusal::Unprotected => "packets of TCP that cannot be read, or errors that quote TCP",
         }
@@ -166,7 +178,7 @@ impl EspEnd {
     /// That of a gateway; `None` if it has none.
     pub(crate) fn of(gateway: &Gateway) -> Result<Option<Arc<Mutex<EspEnd>>>, Error> {
         let Some(esp) = &gateway.esp else { return Ok(None) };
-        let mtu = esp.mtu.map_or_else(|| hop_mtu(gateway), Ok)?;
+        let mtu = path_mtu(gateway, esp)?;
         let shared = read_key(&esp.key)?;
         let end = EspEnd {
             networks: esp.networks.clone(),
@@ -334,12 +346,17 @@ impl Boundary for Bump {
 impl Counted for Mutex<EspEnd> {
     fn each(&self, count: &mut dyn FnMut(&'static str, u64)) {
         let end = lock(self);
-        end.end.counts(count);
+        // What the link itself has damaged, nobody tells here.
+        end.end.counts(&mut |name, value| {
+            if !name.starts_with("damaged_") {
+                count(name, value);
+            }
+        });
         let [received, sent] = end.reports;
         count("reports_of_corruption_received", received);
         count("reports_of_corruption_sent", sent);
-        for (why, packets) in &end.refused {
-            count(why.name(), *packets);
+        for why in Refusal::ALL {
+            count(why.name(), end.refused.get(&why).copied().unwrap_or(0));
         }
     }
 }

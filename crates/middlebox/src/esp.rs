@@ -4,8 +4,8 @@
 mod classifier;
 
 use crate::table::{Settings, Site};
-use base::{Random, Time};
 use base::settings::Kind;
+use base::{Random, Time};
 use classifier::{Classifier, Counts};
 use core::net::IpAddr;
 use core::num::NonZeroUsize;

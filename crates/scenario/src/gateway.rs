@@ -467,7 +467,10 @@ fn resolve(
         Mode::Split if written.esp.is_some() => {
             let mut reprobing = Rlci::default();
             reprobing.signal = false;
-            own.or_mechanisms(vec![Mechanism::Eln(Eln::of_every_hole()), Mechanism::Rlci(reprobing)])
+            own.or_mechanisms(vec![
+                Mechanism::Eln(Eln::of_every_hole()),
+                Mechanism::Rlci(reprobing),
+            ])
         }
         // Its users' ends know nothing of the hop.
         Mode::Spoof | Mode::Split | Mode::Station => {

@@ -173,7 +173,9 @@ fn esp_is_of_mode_split_and_its_keys_need_it() {
     };
     assert!(covers(&esp, "2001:db8::1") && !covers(&esp, "192.0.2.1"));
     // Its TCP knows of the causes, and is as fair as that of others.
-    assert!(gateway.tcp.mechanisms.iter().any(|of| matches!(of, Mechanism::Eln(eln) if eln.every_hole)));
+    assert!(
+        gateway.tcp.mechanisms.iter().any(|of| matches!(of, Mechanism::Eln(eln) if eln.every_hole))
+    );
     assert_eq!(gateway.tcp.congestion, Congestion::Cubic);
     let keys = "esp_key = \"k\"\nesp_networks = [\"2001:db8:1::/48\", \"::1\"]\nesp_mtu = 1400";
     let esp = read_split(&format!("esp = \"fixed\"\n{keys}")).unwrap().esp.unwrap();

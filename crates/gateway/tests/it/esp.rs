@@ -2,8 +2,8 @@
 //! it (`obanaik2003` ch. 4). The hosts have TCP of the kernel, and know nothing of it.
 
 use crate::common::{
-    FAR, Folder, GATEWAY, INTERFACES, Process, SERVER, USER, World, alone, beside, configuration_at,
-    content, exchange,
+    FAR, Folder, GATEWAY, INTERFACES, Process, SERVER, USER, World, alone, beside,
+    configuration_at, content, exchange,
 };
 use crate::process::Running;
 use gateway::Daemon;
@@ -171,13 +171,15 @@ fn what_the_hop_damages_is_told_from_what_is_lost_before_it_and_nothing_passes_i
         let found = ["lost_to_corruption", "lost_to_congestion", "lost_and_forgotten"];
         let [corruption, congestion, forgotten] = found.map(of_mobile);
         let before_station = of_mobile("lost_before_station");
-        let reports = (of_mobile("reports_of_corruption_sent"), of_fixed("reports_of_corruption_received"));
+        let reports =
+            (of_mobile("reports_of_corruption_sent"), of_fixed("reports_of_corruption_received"));
         let splits = [of_fixed("split connections"), of_mobile("split connections")];
         let protected = [of_fixed("protected"), of_mobile("protected")];
         let opened = [of_mobile("opened"), of_fixed("opened")];
         drop((fixed, station, mobile));
         let outcome = world.stop();
-        let (first, hop) = (Link::of(&outcome, "gateway->station"), Link::of(&outcome, "station->far"));
+        let (first, hop) =
+            (Link::of(&outcome, "gateway->station"), Link::of(&outcome, "station->far"));
         // The emulator knows. What is missing at the very end is not found.
         assert!(hop.corrupted > 25 && first.lost > 0, "{hop:?} {first:?}");
         let missed = (hop.corrupted - corruption) + (first.lost - congestion);
@@ -186,7 +188,8 @@ fn what_the_hop_damages_is_told_from_what_is_lost_before_it_and_nothing_passes_i
         assert!(reports.0 > corruption && reports.1 > corruption, "{reports:?}");
         assert_eq!(splits, [1, 1]);
         // All that has crossed the links was under ESP.
-        let back = ["station->gateway", "far->station"].map(|link| Link::of(&outcome, link).packets);
+        let back =
+            ["station->gateway", "far->station"].map(|link| Link::of(&outcome, link).packets);
         assert_eq!([first.packets, back[1]], protected);
         assert_eq!(opened, [hop.packets - hop.corrupted, back[0]]);
     });
@@ -217,7 +220,17 @@ fn connections_go_both_ways_and_end_as_their_ends_do_and_those_over_ipv4_pass_be
         let key = Key::new("esp-both");
         let (fixed, station, mobile) = (fixed(&world, &key), station(&world), mobile(&world, &key));
         exchange(&world, IpVersion::V6, [300_000, 200_000]);
-        exchange(&world, IpVersion::V6, [0, 70_000]);
+        // One that the mobile host opens.
+        let user = SocketAddr::new(world.address(USER, IpVersion::V6), PORT);
+        let listener = world.at(USER, || TcpListener::bind(user)).unwrap();
+        let accepting = thread::spawn(move || {
+            let mut got = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut got).unwrap();
+            got
+        });
+        let send = || TcpStream::connect_timeout(&user, PATIENCE)?.write_all(&content(3, 70_000));
+        world.at(SERVER, send).unwrap();
+        assert!(accepting.join().unwrap() == content(3, 70_000));
         assert_eq!([&fixed, &mobile].map(|end| count(end, "split connections")), [2, 2]);
         let before = [&fixed, &mobile].map(|end| count(end, "protected"));
         settle(&[&fixed, &mobile]);

@@ -2,9 +2,9 @@
 
 use base::Time;
 use core::ops::Range;
+use host::Context;
 #[cfg(doc)]
 use host::Middlebox;
-use host::Context;
 use wire::Packet;
 
 /// What a [`Boundary`] has made of a packet from the WAN.

@@ -21,7 +21,8 @@ fn next(protector: &mut dyn Middlebox) -> (u32, u32) {
 
 #[test]
 fn an_association_whose_numbers_are_used_up_is_followed_by_another() {
-    let settings = TransportEsp { first_spi: 300, first_sequence: u32::MAX - 1, ..Default::default() };
+    let settings =
+        TransportEsp { first_spi: 300, first_sequence: u32::MAX - 1, ..Default::default() };
     let mut protector = settings.of_all_packets(Seed(1).stream("esp"));
     let numbers = [0; 4].map(|_| next(&mut *protector));
     let (last, first) = (u32::MAX, u32::MAX - 1);

@@ -81,7 +81,8 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
     };
     // Its hosts have the TCP of the gateways beside them, and the router between them marks.
     let hosts = gateway.esp.as_ref().map(|_| {
-        let host = |host| format!(" boxes = [{}] ", one("esp", &Esp::settings(host), &Table::new()));
+        let host =
+            |host| format!(" boxes = [{}] ", one("esp", &Esp::settings(host), &Table::new()));
         [EspHost::Fixed, EspHost::Mobile].map(host)
     });
     let [lan_host, wan_host] = hosts.clone().unwrap_or_default();

@@ -388,6 +388,38 @@ fn hosts_outside_of_the_networks_are_reached_without_esp() {
 }
 
 #[test]
+fn hosts_of_two_networks_of_users_reach_each_other_without_esp() {
+    beside(|| {
+        let Some(world) = World::of(PATH, "esp-users") else { return };
+        let key = Key::new("esp-users");
+        let interfaces = "lan = [\"link0\", \"link1\"]\nwan = \"lo\"\n";
+        let fixed = world.gateway_at(GATEWAY, interfaces, &keys("fixed", &key));
+        for is_draining in [false, true] {
+            fixed.drain(is_draining).unwrap();
+            exchange(&world, IpVersion::V6, [50_000, 50_000]);
+        }
+        assert_eq!((count(&fixed, "protected"), count(&fixed, "split connections")), (0, 1));
+        assert!(fixed.counts().unwrap().passed > 50);
+        drop(fixed);
+    });
+}
+
+#[test]
+fn a_gateway_with_the_key_on_the_path_leaves_packets_of_others_as_they_are() {
+    beside(|| {
+        let Some(world) = World::of(PATH, "esp-path") else { return };
+        let key = Key::new("esp-path");
+        let (fixed, mobile) = (fixed(&world, &key), mobile(&world, &key));
+        let interfaces = "lan = \"lo\"\nwan = \"link1\"\n";
+        let between = world.gateway_at(STATION, interfaces, &keys("mobile", &key));
+        download(&world, 200_000);
+        assert_eq!(count(&between, "opened"), 0);
+        assert!(between.counts().unwrap().passed > 100);
+        drop((fixed, between, mobile));
+    });
+}
+
+#[test]
 fn a_gateway_without_the_key_does_not_start() {
     beside(|| {
         let Some(world) = World::of(PATH, "esp-no-key") else { return };

@@ -262,7 +262,7 @@ impl<B: Middlebox> Worker<B> {
         let mut range = VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
         let segment_size = virtio::segment_size(header);
         let may_leave_as_read = match self.cross_boundary(now, from, &mut packet, &range) {
-            Opened::AsItIs => !self.is_protected(from.other(), &packet),
+            Opened::AsItIs => !self.is_protected(now, from.other(), &packet),
             Opened::Opened(place) => {
                 range = range.start + place.start..range.start + place.end;
                 false
@@ -309,8 +309,8 @@ impl<B: Middlebox> Worker<B> {
         }
     }
 
-    /// Passes a packet that has just been read to the boundary, if there is one and the packet comes from behind it, and
-    /// what that indicates to the middlebox.
+    /// Passes a packet that has just been read to the boundary, if there is one and the packet comes from behind it and
+    /// is not to go back there, and what that indicates to the middlebox.
     fn cross_boundary(
         &mut self,
         now: Time,
@@ -321,6 +321,9 @@ impl<B: Middlebox> Worker<B> {
         let Some(boundary) = self.boundary.as_mut().filter(|_| from == Side::Wan) else {
             return Opened::AsItIs;
         };
+        if self.routes.side(now, packet.ip.destination) == Some(Side::Wan) {
+            return Opened::AsItIs;
+        }
         let bytes = &mut self.payloads.space()[payload.clone()];
         let opened = boundary.open(now, packet, bytes, &mut self.outbox.context());
         for indication in self.outbox.indications.drain(..) {
@@ -329,9 +332,12 @@ impl<B: Middlebox> Worker<B> {
         opened
     }
 
-    /// Whether the boundary protects a packet that goes to this side.
-    fn is_protected(&self, to: Side, packet: &Packet) -> bool {
-        to == Side::Wan && self.boundary.as_ref().is_some_and(|boundary| boundary.protects(packet))
+    /// Whether the boundary protects a packet that is to be written to the device of this side. From there, the kernel
+    /// may also forward it to another network of users.
+    fn is_protected(&mut self, now: Time, to: Side, packet: &Packet) -> bool {
+        to == Side::Wan
+            && self.boundary.as_ref().is_some_and(|boundary| boundary.protects(packet))
+            && self.routes.side(now, packet.ip.destination) != Some(Side::Lan)
     }
 
     /// Writes what was read from one side to the other, perhaps later.
@@ -396,7 +402,7 @@ impl<B: Middlebox> Worker<B> {
 
     /// Writes a packet with bytes that are kept.
     fn write(&mut self, to: Side, packet: &Packet, segment_size: u32) {
-        if self.is_protected(to, packet) {
+        if self.boundary.is_some() && self.is_protected(self.clock.now(), to, packet) {
             return self.write_protected(packet, segment_size);
         }
         let mut pieces = Pieces::new();

@@ -136,6 +136,8 @@ def kind(form: Schema) -> str:
             return "list of texts"
         case "array" if form["items"].get("type") == "integer":
             return "list of whole numbers"
+        case "array" if "examples" in form["items"]:
+            return f"list, each a {kind(form['items'])}"
         case "array" if "enum" in form["items"]:
             return f"list of {kind(form['items'])}"
         case "array":

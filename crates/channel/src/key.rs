@@ -54,7 +54,7 @@ impl SecretKey {
     /// knows it, and none but them.
     #[must_use]
     pub fn of_member(shared: &PresharedKey, name: &[u8]) -> SecretKey {
-        SecretKey(crate::noise::derive(shared, name))
+        SecretKey(crate::noise::derive(shared, crate::noise::LABEL_OF_MEMBERS, name))
     }
 
     /// The public key that belongs to it.
@@ -97,6 +97,12 @@ impl PresharedKey {
     #[must_use]
     pub fn reveal(&self) -> Zeroizing<String> {
         Zeroizing::new(text(&self.0))
+    }
+
+    /// A key for this purpose: it says nothing of this one, nor of those for other purposes.
+    #[must_use]
+    pub fn derive(&self, purpose: &[u8]) -> Zeroizing<[u8; KEY]> {
+        crate::noise::derive(self, crate::noise::LABEL_OF_OTHERS, purpose)
     }
 
     pub(crate) fn bytes(&self) -> &[u8; KEY] {

@@ -182,12 +182,13 @@ pub(crate) fn split(state: &mut HandshakeState) -> [Aes256Gcm; 2] {
     ciphers
 }
 
-const LABEL_OF_MEMBERS: &[u8] = b"lasthop member 1";
+pub(crate) const LABEL_OF_MEMBERS: &[u8] = b"lasthop member 1";
+pub(crate) const LABEL_OF_OTHERS: &[u8] = b"lasthop other  1";
 
-/// A key that depends on another one and a name.
-pub(crate) fn derive(key: &PresharedKey, name: &[u8]) -> Zeroizing<[u8; KEY]> {
+/// A key that depends on another one, a label and a name.
+pub(crate) fn derive(key: &PresharedKey, label: &[u8], name: &[u8]) -> Zeroizing<[u8; KEY]> {
     let mut derived = Zeroizing::new([0; KEY]);
-    let input = [LABEL_OF_MEMBERS, name].concat();
+    let input = [label, name].concat();
     Blake2s::default().hmac(key.bytes(), &input, &mut *derived);
     derived
 }

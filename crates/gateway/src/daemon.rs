@@ -1,14 +1,15 @@
 //! The running gateway.
 
 use crate::connections::{Connection, Connections};
+use crate::counted::Counted;
 use crate::error::Error;
+use crate::esp;
 use crate::handover::{Before, Part};
 use crate::hop_watch::{self, HopWatch};
-use crate::link_socket::LinkCounts;
 use crate::lost::Lost;
 use crate::marking::{self, Marking};
 use crate::mhp::Courier;
-use crate::modes::{self, Parts, tcp_within};
+use crate::modes::{self, tcp_within};
 use crate::network::{self, Network};
 use crate::plane::{Kind, Plane};
 use crate::records::Records;
@@ -42,8 +43,8 @@ pub struct Daemon {
     unwritten: Arc<AtomicU64>,
     /// How long packets waited for this program to take the place of the one before.
     paused_milliseconds: Option<u64>,
-    /// What the link has told, if it is asked.
-    link: Option<Arc<LinkCounts>>,
+    /// What counts besides the boxes.
+    counted: Option<Arc<dyn Counted>>,
     /// Of workers.
     _hop_watch: Option<HopWatch>,
     /// Of a base station.
@@ -93,12 +94,14 @@ impl Daemon {
         let records = records(gateway.records.as_deref(), clock, &unwritten)?;
         let (work, memory) = part_of(&gateway.work, owners.workers());
         let known = before.as_ref().and_then(|before| before.peer);
-        let (mut way, mut courier, mut link) = (None, None, None);
+        let (mut way, mut boundary, mut courier, mut counted) = (None, None, None, None);
         let mut kinds = Vec::new();
         for _ in 0..owners.workers() {
-            let Parts { mut kind, way: of_mode, courier: post, link: asked } =
-                modes::parts(gateway, &work, clock.now(), mtu, known)?;
-            (way, courier, link) = (of_mode, post, asked);
+            let parts = modes::parts(gateway, &work, clock.now(), mtu, known)?;
+            let mut kind = parts.kind;
+            // One of several workers has none of them.
+            (way, boundary) = (parts.way, parts.boundary);
+            (courier, counted) = (parts.courier, parts.counted);
             // Those of connections alone go on: associations must not get the tokens of earlier ones.
             kind.relays().set_secrets(secret.stream("numbers"));
             kinds.push(kind);
@@ -137,6 +140,10 @@ impl Daemon {
                 _ => inline.with_payloads(pieces),
             };
             let inline = inline.with_memory(memory);
+            let inline = match boundary.take() {
+                Some(boundary) => inline.with_boundary(Box::new(boundary)),
+                None => inline,
+            };
             workers.push(match way.take() {
                 Some(way) => inline.with_underlay(way),
                 None => inline,
@@ -162,7 +169,7 @@ impl Daemon {
             clock,
             unwritten,
             paused_milliseconds,
-            link,
+            counted,
             _hop_watch: Some(hop_watch),
             _courier: courier,
             _network: Some(network),
@@ -178,7 +185,7 @@ impl Daemon {
             clock: Clock::of_machine(),
             unwritten: Arc::default(),
             paused_milliseconds: None,
-            link: None,
+            counted: None,
             _hop_watch: None,
             _courier: None,
             _network: None,
@@ -260,8 +267,8 @@ impl Daemon {
         if let Some(paused) = self.paused_milliseconds {
             observed.gauges.insert("upgrade_pause_milliseconds", paused);
         }
-        if let Some(link) = &self.link {
-            link.each(|name, value| {
+        if let Some(counted) = &self.counted {
+            counted.each(&mut |name, value| {
                 observed.counters.insert(name, value);
             });
         }
@@ -389,14 +396,15 @@ fn records(
     path.map(open).transpose()
 }
 
-/// The largest packet of any interface, bytes.
+/// The largest packet of any interface, bytes; before it is under ESP, if it is.
 fn largest_mtu(gateway: &Gateway) -> Result<u16, Error> {
     let netlink = Netlink::open()?;
     let mut largest = 0;
     for interface in gateway.lan.iter().chain([&gateway.wan]) {
         largest = netlink.mtu(interface)?.max(largest);
     }
-    Ok(u16::try_from(largest).unwrap_or(u16::MAX))
+    let largest = u16::try_from(largest).unwrap_or(u16::MAX);
+    Ok(esp::mtu_within(gateway)?.map_or(largest, |mtu| mtu.min(largest)))
 }
 
 /// The work of one of so many workers: each has an equal part of what users may take, and of a quarter of the machine's

@@ -1,5 +1,6 @@
 //! The socket at which the driver of the hop's device, or its agent, reports frames that arrived damaged.
 
+use crate::counted::Counted;
 use crate::placed::Placed;
 use base::Time;
 use live::inline::{Received, Underlay};
@@ -24,16 +25,17 @@ pub(crate) struct LinkCounts {
     damaged: AtomicU64,
 }
 
-impl LinkCounts {
-    /// Calls `count` with the name and value of each.
-    pub(crate) fn each(&self, mut count: impl FnMut(&'static str, u64)) {
+impl Counted for LinkCounts {
+    fn each(&self, count: &mut dyn FnMut(&'static str, u64)) {
         let mut read = |name, value: &AtomicU64| count(name, value.load(Ordering::Relaxed));
         read("damaged frames reported", &self.reported);
         read("damaged frames without a segment", &self.unread);
         read(LinkCounts::RECEIVED, &self.received);
         read(LinkCounts::DAMAGED, &self.damaged);
     }
+}
 
+impl LinkCounts {
     /// The name of the link's own count of intact frames.
     pub(crate) const RECEIVED: &str = "frames of the link received";
     /// The name of its count of damaged ones.
@@ -132,7 +134,7 @@ mod tests {
         }
         assert_eq!(socket.receive(Time::ZERO, &mut [0; 2048]), Received::Nothing);
         let mut all = Vec::new();
-        counts.each(|_, value| all.push(value));
+        counts.each(&mut |_, value| all.push(value));
         assert_eq!((all, socket.refused()), (vec![1, 1, 175, 5], 2));
         drop(socket);
         assert!(!path.exists());

@@ -68,7 +68,8 @@ enum Command {
         #[arg(long, value_name = "FILE", default_value = KEY)]
         file: PathBuf,
     },
-    /// Make the key that the base stations and mobile hosts of a network share; each member needs a copy of the file
+    /// Make the key that the base stations and mobile hosts of a network share, or two gateways with `esp`; each of them
+    /// needs a copy of the file
     NetworkKey {
         /// The file of the key
         #[arg(long, value_name = "FILE", default_value = NETWORK_KEY)]

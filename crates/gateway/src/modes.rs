@@ -1,6 +1,8 @@
 //! What a gateway is made of in each mode.
 
+use crate::counted::Counted;
 use crate::error::Error;
+use crate::esp::{Bump, EspEnd};
 use crate::link_socket::{LinkCounts, LinkSocket};
 use crate::mhp::{self, Agent, Courier, End, Guests, Mailbox, Messages, NetworkKey, Tunnels};
 use crate::network;
@@ -28,8 +30,10 @@ pub(crate) struct Parts {
     pub(crate) kind: Kind,
     /// How it reaches other gateways, base stations, mobile hosts or the link, besides the packets that it forwards.
     pub(crate) way: Option<Box<dyn Underlay>>,
-    /// What the link has told, if it is asked.
-    pub(crate) link: Option<Arc<LinkCounts>>,
+    /// What protects its packets on the hop.
+    pub(crate) boundary: Option<Bump>,
+    /// What counts besides its box.
+    pub(crate) counted: Option<Arc<dyn Counted>>,
     /// Starts what carries the state of connections between base stations.
     pub(crate) courier: Option<StartCourier>,
 }
@@ -39,7 +43,7 @@ pub(crate) type StartCourier = Box<dyn FnOnce(Caller<Plane>) -> Result<Courier, 
 
 impl From<Kind> for Parts {
     fn from(kind: Kind) -> Parts {
-        Parts { kind, way: None, link: None, courier: None }
+        Parts { kind, way: None, boundary: None, counted: None, courier: None }
     }
 }
 
@@ -59,7 +63,11 @@ pub(crate) fn parts(
     peer: Option<SocketAddr>,
 ) -> Result<Parts, Error> {
     match work {
-        Work::Spoof(spoofer) => Ok(Kind::Spoof(splitter(gateway, spoofer, mtu)?).into()),
+        Work::Spoof(spoofer) => {
+            let parts = Parts::from(Kind::Spoof(splitter(gateway, spoofer, mtu)?));
+            let Some(esp) = EspEnd::of(gateway)? else { return Ok(parts) };
+            Ok(Parts { boundary: Some(Bump(Arc::clone(&esp))), counted: Some(esp), ..parts })
+        }
         Work::Pair(pair, other) => one_of_pair(gateway, pair, other, now, mtu, peer),
         Work::Station(settings, key) => station(gateway, settings, &NetworkKey::read(key)?, mtu),
         Work::Mobile(settings, key) => mobile(gateway, settings, &NetworkKey::read(key)?, mtu),
@@ -155,11 +163,11 @@ fn notify(gateway: &Gateway, notifier: &Notifier) -> Result<Parts, Error> {
     reporter.set_limit(notifier.notices);
     reporter.register_all();
     let parts = Parts::with_way(Kind::Notify(Box::new(reporter), no_relays()?), socket);
-    Ok(Parts { link: Some(counts), ..parts })
+    Ok(Parts { counted: Some(counts), ..parts })
 }
 
 /// The longest packet over the hop, bytes.
-fn hop_mtu(gateway: &Gateway) -> Result<u32, Error> {
+pub(crate) fn hop_mtu(gateway: &Gateway) -> Result<u32, Error> {
     Ok(Netlink::open()?.mtu(&gateway.wan)?)
 }
 

@@ -63,6 +63,10 @@ impl Network {
         };
         let [lan, wan] = Side::ALL.map(|side| device(&netlink, gateway, side, own));
         let queues = lan?.into_iter().zip(wan?).map(<[Tun; 2]>::from).collect();
+        if gateway.esp.is_some() {
+            // Each packet is encrypted by itself.
+            netlink.set_single_segments(DEVICES[Side::Lan as usize])?;
+        }
         if own.is_some() {
             // The host's own TCP sends by it: what it sends is to fit the hop, too.
             let lan = DEVICES[Side::Lan as usize];
@@ -138,6 +142,9 @@ pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
         for family in families(gateway) {
             let protocols: &[IpProtocol] = match family {
                 _ if is_marking => &[IpProtocol::Esp],
+                _ if gateway.esp.is_some() && side == Side::Wan => {
+                    &[IpProtocol::Tcp, ICMPV6, IpProtocol::Esp]
+                }
                 Family::V4 => &[IpProtocol::Tcp, IpProtocol::Icmp],
                 Family::V6 => &[IpProtocol::Tcp, ICMPV6],
             };
@@ -166,12 +173,13 @@ pub(crate) fn name(protocol: IpProtocol) -> Option<&'static str> {
 }
 
 /// The versions of IP that a gateway carries: the agent of a mobile host has one address, and the option that is marked
-/// is of IPv6.
+/// is of IPv6, also where it gets into the packets.
 pub(crate) fn families(gateway: &Gateway) -> impl Iterator<Item = Family> {
     let mode = gateway.mode();
     Family::available().filter(move |family| match mode {
         Mode::Mobile => *family == Family::V4,
         Mode::Spep => *family == Family::V6,
+        Mode::Split if gateway.esp.is_some() => *family == Family::V6,
         _ => true,
     })
 }

@@ -4,7 +4,7 @@ use crate::lost::Lost;
 use crate::mhp::{Agent, Mailbox};
 use crate::records::Records;
 use base::Time;
-use host::{Context, LinkEvent, Middlebox, Port, Verdict};
+use host::{Context, HostIndication, LinkEvent, Middlebox, Port, Verdict};
 use live::inline::Side;
 use middlebox::{BaseStation, Gateway, Reporter, Splitter};
 use relay::{Change, Handover, Relays};
@@ -218,6 +218,10 @@ impl Middlebox for Plane {
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
         self.get().held_payloads(held);
+    }
+
+    fn indicate(&mut self, now: Time, indication: &HostIndication) {
+        self.get_mut().indicate(now, indication);
     }
 
     fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {

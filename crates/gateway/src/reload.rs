@@ -1,7 +1,7 @@
 //! What of a configuration can change while its gateway runs.
 
 use relay::HopRate;
-use scenario::{Gateway, Peer, Source, Style, Work};
+use scenario::{Esp, Gateway, Peer, Source, Style, Work};
 use std::path::Path;
 
 /// The configuration in a file.
@@ -43,7 +43,16 @@ fn fixed(running: &Gateway, new: &Gateway) -> Vec<&'static str> {
         ("wan", running.wan != new.wan),
         ("mode", running.mode() != new.mode()),
         ("workers", running.workers != new.workers),
+        ("esp", running.esp.is_some() != new.esp.is_some()),
     ];
+    if let (Some(Esp { host, key, networks, mtu }), Some(new)) = (&running.esp, &new.esp) {
+        keys.extend([
+            ("esp", *host != new.host),
+            ("esp_key", *key != new.key),
+            ("esp_networks", *networks != new.networks),
+            ("esp_mtu", *mtu != new.mtu),
+        ]);
+    }
     match (&running.work, &new.work) {
         (Work::Spoof(old), Work::Spoof(new)) => {
             // What is measured starts with the first connection, and a hop without a rate has no queue.
@@ -98,6 +107,24 @@ mod tests {
 
     fn gateway(text: &str) -> Gateway {
         Gateway::read(&Source::new(text.to_owned(), "lasthopd.toml")).unwrap()
+    }
+
+    #[test]
+    fn nothing_of_esp_changes_without_a_restart() {
+        let split = "lan = \"a\"\nwan = \"b\"\nmode = \"split\"\n";
+        let esp = format!("{split}esp = \"fixed\"\n");
+        let running = gateway(&esp);
+        for (key, text) in [
+            ("esp", split.to_owned()),
+            ("esp", esp.replace("fixed", "mobile")),
+            ("esp_key", format!("{esp}esp_key = \"k\"")),
+            ("esp_networks", format!("{esp}esp_networks = [\"::1\"]")),
+            ("esp_mtu", format!("{esp}esp_mtu = 1400")),
+        ] {
+            let refused = admit(&running, &gateway(&text)).unwrap_err();
+            assert_eq!(refused, format!("only a restart can change `{key}`; nothing was changed"));
+        }
+        assert_eq!(admit(&running, &gateway(&format!("{esp}connections = 7"))), Ok(()));
     }
 
     #[test]

@@ -325,6 +325,11 @@ pub trait Middlebox {
         let _ = gauge;
     }
 
+    /// Handles an indication of another box of the node, for a box in which connections end.
+    fn indicate(&mut self, now: Time, indication: &HostIndication) {
+        let _ = (now, indication);
+    }
+
     /// Handles an event of a link that begins or ends at the node.
     fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let _ = (now, port, event, cx);

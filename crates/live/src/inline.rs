@@ -5,6 +5,7 @@
 //! the kernel, which forwards it by its main routes. Packets are units of up to 64 kB whose checksums
 //! are left to devices.
 
+mod boundary;
 mod passing;
 mod routes;
 pub(crate) mod tap;
@@ -12,6 +13,7 @@ mod underlay;
 mod worker;
 
 pub use crate::steering::Owners;
+pub use boundary::{Boundary, Opened};
 pub use tap::{Captured, Captures};
 pub use underlay::{Change, Received, Underlay};
 
@@ -116,6 +118,7 @@ pub struct Inline<B> {
     tuns: [Tun; 2],
     routes: Routes,
     underlay: Option<Box<dyn Underlay>>,
+    boundary: Option<Box<dyn Boundary>>,
     payloads: Payloads,
     clock: Clock,
 }
@@ -188,7 +191,8 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
     ) -> Result<Inline<B>, Error> {
         let routes = Routes::new(Netlink::open()?, lan)?;
         let payloads = Payloads::default();
-        Ok(Inline { middlebox, tuns, routes, underlay: None, payloads, clock })
+        let (underlay, boundary) = (None, None);
+        Ok(Inline { middlebox, tuns, routes, underlay, boundary, payloads, clock })
     }
 
     /// Goes on with the [`Moment::payloads`] of another program, those that the middlebox has taken over from it. To be
@@ -218,6 +222,14 @@ impl<B: Middlebox + Send + 'static> Inline<B> {
     #[must_use]
     pub fn with_underlay(self, underlay: Box<dyn Underlay>) -> Inline<B> {
         Inline { underlay: Some(underlay), ..self }
+    }
+
+    /// Has a boundary before the WAN. The device of the LAN must have packets of one segment alone
+    /// ([`Netlink::set_single_segments`]), and there can be no further workers: protected packets do not show whose they
+    /// are.
+    #[must_use]
+    pub fn with_boundary(self, boundary: Box<dyn Boundary>) -> Inline<B> {
+        Inline { boundary: Some(boundary), ..self }
     }
 
     /// Starts its thread.

@@ -4,8 +4,8 @@
 mod classifier;
 
 use crate::table::{Settings, Site};
-use base::Time;
 use base::settings::Kind;
+use base::{Random, Time};
 use classifier::{Classifier, Counts};
 use core::net::IpAddr;
 use core::num::NonZeroUsize;
@@ -92,12 +92,27 @@ impl Settings for TransportEsp {
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let flows = site.flows(&self.flows).into_iter();
         let flows = flows.map(|flow| (flow.source, flow.destination, flow.port));
-        let mut random = (site.random)();
-        Box::new(Protector {
-            flows: flows.collect(),
+        let flows = Some(flows.collect());
+        Box::new(Protector { flows, ..self.protector((site.random)()) })
+    }
+}
+
+impl TransportEsp {
+    /// The box for those who choose the packets: it protects what a node sends, and opens what arrives there, whatever
+    /// its flow. It uses 32 bits of an association's sequence numbers: another association follows the last one, as
+    /// where numbers are not extended (RFC 4303 §3.3.3).
+    #[must_use]
+    pub fn of_all_packets(&self, random: Random) -> Box<dyn Middlebox + Send> {
+        Box::new(Protector { last_sequence: u32::MAX.into(), ..self.protector(random) })
+    }
+
+    fn protector(&self, mut random: Random) -> Protector {
+        Protector {
+            flows: None,
             spep: self.spep,
             loss_causes: self.loss_causes,
             first_sequence: self.first_sequence,
+            last_sequence: u64::MAX,
             next_spi: match self.first_spi {
                 0 => random.bits() as u32 | 1 << 31,
                 first => first,
@@ -107,7 +122,7 @@ impl Settings for TransportEsp {
             protected: 0,
             opened: 0,
             counts: Counts::default(),
-        })
+        }
     }
 }
 
@@ -151,11 +166,13 @@ fn ends(packet: &Packet) -> Connection {
 
 /// The box.
 struct Protector {
-    /// Source, destination and port of the flows.
-    flows: FxHashSet<(IpAddr, IpAddr, u16)>,
+    /// Source, destination and port of the flows; all if there is none.
+    flows: Option<FxHashSet<(IpAddr, IpAddr, u16)>>,
     spep: bool,
     loss_causes: LossCauses,
     first_sequence: u32,
+    /// The number of an association's last packet.
+    last_sequence: u64,
     next_spi: u32,
     outgoing: LruCache<Connection, Outgoing, FxBuildHasher>,
     incoming: LruCache<Association, Incoming, FxBuildHasher>,
@@ -169,8 +186,10 @@ impl Protector {
     fn connection(&self, packet: &Packet) -> Option<Connection> {
         let (protocol, ends) = ends(packet);
         let FourTuple { local, local_port, remote, remote_port } = ends;
-        let is_of_flow = self.flows.contains(&(local, remote, remote_port))
-            || self.flows.contains(&(remote, local, local_port));
+        let is_of_flow = self.flows.as_ref().is_none_or(|flows| {
+            flows.contains(&(local, remote, remote_port))
+                || flows.contains(&(remote, local, local_port))
+        });
         is_of_flow.then_some((protocol, ends))
     }
 
@@ -178,11 +197,15 @@ impl Protector {
     fn protect(&mut self, packet: &mut Packet) -> Verdict {
         let Some(connection) = self.connection(packet) else { return Verdict::Forward };
         let (first, spi) = (self.first_sequence.into(), &mut self.next_spi);
-        let outgoing = self.outgoing.get_or_insert_mut(connection, || {
+        let mut new = || {
             let outgoing = Outgoing { spi: *spi, sequence: first };
             *spi = spi.checked_add(1).unwrap_or(LEAST_SPI);
             outgoing
-        });
+        };
+        let outgoing = self.outgoing.get_or_insert_mut(connection, &mut new);
+        if outgoing.sequence > self.last_sequence {
+            *outgoing = new();
+        }
         let &mut Outgoing { spi, sequence } = outgoing;
         outgoing.sequence += 1;
         if packet.ip.source.is_ipv6() {
@@ -266,3 +289,6 @@ impl Middlebox for Protector {
         self.counts.each(count);
     }
 }
+
+#[cfg(test)]
+mod tests;

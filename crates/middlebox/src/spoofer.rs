@@ -12,7 +12,7 @@ use base::settings::{Bytes, Kind, Setting, names};
 use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes};
-use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
+use host::{Context, FourTuple, HostIndication, LinkEvent, Middlebox, Port, Verdict};
 use relay::{HopRate, Limits, Onward, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
@@ -349,6 +349,10 @@ impl Middlebox for Splitter {
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
         self.relays.held_payloads(held);
+    }
+
+    fn indicate(&mut self, now: Time, indication: &HostIndication) {
+        self.relays.indicate(now, indication);
     }
 
     fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {

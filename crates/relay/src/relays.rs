@@ -27,7 +27,7 @@ use carried::Life;
 use core::net::IpAddr;
 use half_open::HalfOpen;
 use halves::{HalfEvents, HalfId, Halves};
-use host::{ConnectionId, FourTuple, Host, Outlet};
+use host::{ConnectionId, FourTuple, Host, HostIndication, Outlet};
 use opening::Waiting;
 use rustc_hash::FxHashMap;
 use tcp::{Connection, Events};
@@ -280,6 +280,12 @@ impl Relays {
     /// sender leads over it.
     pub fn handle_hop_packet(&mut self, now: Time, packet: &Packet) -> bool {
         self.handle(now, packet, true)
+    }
+
+    /// Passes an indication on to the half that it concerns. What it leads to is sent with the next packet, for which it
+    /// is, or at the next timeout.
+    pub fn indicate(&mut self, now: Time, indication: &HostIndication) {
+        self.halves.host.indicate(now, indication);
     }
 
     fn handle(&mut self, now: Time, packet: &Packet, is_behind_hop: bool) -> bool {

@@ -1,7 +1,9 @@
 //! The configuration of a gateway (`lasthopd`), in the words of scenario files.
 
+mod esp;
 mod lab;
 
+pub use esp::{Esp, EspHost};
 pub use lab::LabHop;
 
 use crate::alone::Alone;
@@ -15,6 +17,7 @@ use crate::reading::words::words;
 use base::settings::{Bytes, Span};
 use base::units::Size;
 use base::{Duration, Rate};
+use esp::Network;
 use middlebox::{BoxSettings, Connect, HopTransport, Mobile, Pair, SpepStation, Spoofer, Station};
 use relay::{HopRate, Teardown};
 use serde::{Deserialize, Serialize};
@@ -24,7 +27,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tcp::Config;
 use tcp::congestion::Congestion;
-use tcp::mechanism::{Mechanism, Rlci};
+use tcp::mechanism::{Eln, Mechanism, Rlci};
 use toml::Spanned;
 
 /// What a gateway does with packets.
@@ -210,6 +213,17 @@ table! {
         /// The file with the key that the base stations and mobile hosts of a network share (modes `station` and
         /// `mobile`).
         network_key: String = "/etc/lasthop/network.key".to_owned();
+        /// Connections over IPv6 go over the hop under ESP, to another gateway with this key (mode `split`; SPEP): this one
+        /// stands beside the fixed host (`fixed`), whose packets get the option in which the base station marks what it
+        /// has received; or beside the mobile host (`mobile`), where the marks say why packets are missing.
+        esp: Spanned<EspHost>;
+        /// The file with the key that both gateways share (`esp`).
+        esp_key: String = Esp::KEY.to_owned();
+        /// The networks of IPv6 behind the other gateway (`esp`): from there and to there, TCP passes under ESP, or not at
+        /// all.
+        esp_networks: AtLeastOne<Network>;
+        /// The largest packet of the path to the other gateway, bytes (`esp`). Without, it is that of `wan`.
+        esp_mtu: Spanned<Count>;
         /// Where packets are marked (mode `spep`): in the kernel, by a BPF program (`kernel`); in user space, as packets
         /// of other modes pass (`user-space`); or in the kernel if that is possible, else in user space (`auto`).
         data_path: DataPath = DataPath::default();
@@ -288,6 +302,8 @@ pub struct Gateway {
     pub metrics: Option<SocketAddr>,
     /// The file of the records of connections that have ended.
     pub records: Option<PathBuf>,
+    /// How what goes over the hop is protected (mode [`Mode::Split`]).
+    pub esp: Option<Esp>,
 }
 
 impl Gateway {
@@ -319,6 +335,8 @@ impl Gateway {
     const LOSS_THRESHOLD: f64 = 0.2;
     /// What the largest packet of a hop may be, bytes.
     const MTU: RangeInclusive<u32> = 256..=65_535;
+    /// What the largest packet may be of a path under ESP, bytes: IPv6 needs the least (RFC 8200 §5).
+    const ESP_MTU: RangeInclusive<u32> = 1280..=65_535;
     /// The most threads that carry connections: queues of a TUN device (`MAX_TAP_QUEUES` of the kernel's tun.c).
     const WORKERS: u64 = 256;
     /// The longest name of an interface (`IFNAMSIZ` of linux/if.h, without the final 0).
@@ -335,6 +353,9 @@ impl Gateway {
             Both::<Written, Alone>::read(document.root(), &mut problems).and_then(|both| {
                 let Both(written, _) = &both;
                 refuse_others(document.root(), &written.mode, &mut problems);
+                if written.mode == Mode::Split {
+                    refuse_esp(document.root(), &mut problems);
+                }
                 if written.mode == Mode::Mobile && written.hop == HopTransport::Tcp {
                     refuse_srp(document.root(), &mut problems);
                 }
@@ -355,7 +376,7 @@ impl Gateway {
 }
 
 /// Keys that some modes alone have a use for, and how these are called.
-const OF_MODES: [(&[&str], &[Mode], &str); 10] = [
+const OF_MODES: [(&[&str], &[Mode], &str); 11] = [
     (&["peer", "peer_key", "key", "listen", "mtu"], &[Mode::Pair], "mode \"pair\""),
     (
         &["share"],
@@ -384,6 +405,7 @@ const OF_MODES: [(&[&str], &[Mode], &str); 10] = [
         &[Mode::Spoof, Mode::Split, Mode::Pair, Mode::Station, Mode::Mobile],
         "modes other than \"spep\" and \"notify\"",
     ),
+    (&["esp", "esp_key", "esp_networks", "esp_mtu"], &[Mode::Split], "mode \"split\""),
     (&["data_path", "flows", "idle"], &[Mode::Spep], "mode \"spep\""),
     (&["link_socket", "notices"], &[Mode::Notify], "mode \"notify\""),
 ];
@@ -398,6 +420,20 @@ fn refuse_srp(root: &Node<'_>, problems: &mut Vec<Problem>) {
         let message = format!("`{key}` needs `hop = \"srp\"`");
         let help = "by TCP, the mobile host's connections end at the base station".to_owned();
         problems.push(Problem::at(value.span(), message).help(help));
+    }
+}
+
+/// Refuses keys of ESP where there is none.
+fn refuse_esp(root: &Node<'_>, problems: &mut Vec<Problem>) {
+    let Some(table) = root.get_ref().as_table() else { return };
+    if table.contains_key("esp") {
+        return;
+    }
+    let of_esp = ["esp_key", "esp_networks", "esp_mtu"];
+    for (key, value) in of_esp.into_iter().filter_map(|key| Some((key, table.get(key)?))) {
+        let message = format!("`{key}` needs `esp`");
+        let help = "`esp = \"fixed\"` beside the fixed host, `\"mobile\"` beside the mobile one";
+        problems.push(Problem::at(value.span(), message).help(help.to_owned()));
     }
 }
 
@@ -427,6 +463,15 @@ fn resolve(
     let own = match written.mode {
         // Over the hop, SRP carries the connections, or they are the host's own; or there are none.
         Mode::Pair | Mode::Mobile | Mode::Spep | Mode::Notify => own,
+        // Losses have a cause, and the path to the hop is shared with others.
+        Mode::Split if written.esp.is_some() => {
+            let mut reprobing = Rlci::default();
+            reprobing.signal = false;
+            own.or_mechanisms(vec![
+                Mechanism::Eln(Eln::of_every_hole()),
+                Mechanism::Rlci(reprobing),
+            ])
+        }
         // Its users' ends know nothing of the hop.
         Mode::Spoof | Mode::Split | Mode::Station => {
             let mut reprobing = Rlci::default();
@@ -486,15 +531,25 @@ fn resolve(
     if let (Some(connect), false) = (&written.connect, expected.is_empty()) {
         problems.push(Problem::at(connect.span(), expected));
     }
+    let esp = written.esp.map(|host| Esp {
+        host: host.into_inner(),
+        key: written.esp_key.into(),
+        networks: match written.esp_networks {
+            Some(AtLeastOne(networks)) => networks.into_iter().map(|Network(of)| of).collect(),
+            None => vec![Network::all()],
+        },
+        mtu: longest(written.esp_mtu, &Gateway::ESP_MTU, problems),
+    });
     let workers = written.workers.map_or(1, |workers| {
         let Count(count) = *workers.get_ref();
-        let shares_hop = rate.is_some() || written.mode == Mode::Pair;
+        let shares_hop = rate.is_some() || written.mode == Mode::Pair || esp.is_some();
         if count > Gateway::WORKERS {
             let message = format!("expected at most {} threads", Gateway::WORKERS);
             problems.push(Problem::at(workers.span(), message));
         } else if count > 1 && shares_hop {
             let message = match written.mode {
                 Mode::Pair => "mode \"pair\" has one association, and one thread for it",
+                _ if esp.is_some() => "one thread carries what is under ESP (`esp`)",
                 _ => "one thread sends at the `rate` of the hop",
             };
             problems.push(Problem::at(workers.span(), message));
@@ -541,15 +596,7 @@ fn resolve(
                 });
                 return None;
             };
-            let mtu = written.mtu.map(|mtu| {
-                let bytes = u32::try_from(mtu.get_ref().0).unwrap_or(u32::MAX);
-                if !Gateway::MTU.contains(&bytes) {
-                    let (least, most) = (Gateway::MTU.start(), Gateway::MTU.end());
-                    let message = format!("expected bytes, {least} to {most}");
-                    problems.push(Problem::at(mtu.span(), message));
-                }
-                bytes
-            });
+            let mtu = longest(written.mtu, &Gateway::MTU, problems);
             let peer = Peer {
                 address: written.peer.map(|Listening(address)| address),
                 peer_key: peer_key.into_inner(),
@@ -605,5 +652,21 @@ fn resolve(
         tcp: tcp?,
         metrics: written.metrics.map(|Listening(address)| address),
         records: written.records.map(PathBuf::from),
+        esp,
     })
+}
+
+/// The length of the largest packet, bytes, if one is written.
+fn longest(
+    mtu: Option<Spanned<Count>>,
+    permitted: &RangeInclusive<u32>,
+    problems: &mut Vec<Problem>,
+) -> Option<u32> {
+    let mtu = mtu?;
+    let bytes = u32::try_from(mtu.get_ref().0).unwrap_or(u32::MAX);
+    if !permitted.contains(&bytes) {
+        let (least, most) = (permitted.start(), permitted.end());
+        problems.push(Problem::at(mtu.span(), format!("expected bytes, {least} to {most}")));
+    }
+    Some(bytes)
 }

@@ -40,7 +40,7 @@ pub use flow::{
     Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Profile,
     RateControl, ReceiveBuffer, Report, Stack, Stacks, Traffic, Transport, Window, Workload,
 };
-pub use gateway::{DataPath, Gateway, LabHop, Mode, Notifier, Peer, Work};
+pub use gateway::{DataPath, Esp, EspHost, Gateway, LabHop, Mode, Notifier, Peer, Work};
 pub use grid::SweptValues;
 pub use latency::Latency;
 pub use links::{Link, Mtu};

@@ -92,6 +92,9 @@ fn forwarding(gateway: &Gateway, set: &RuleSet, chain: &Value) -> Option<Finding
     };
     let rules: Vec<_> = set.rules.iter().filter(|rule| is_of(rule, chain)).collect();
     let accepts = |from: &str, to: &str, is_answer: bool| {
+        // Over the hop, it is under ESP.
+        let is_of_hop = from == gateway.wan || to == gateway.wan;
+        let protocol = if gateway.esp.is_some() && is_of_hop { ESP } else { protocol };
         rules.iter().any(|rule| {
             may_accept(rule)
                 && may_be_of(rule, protocol)
@@ -279,5 +282,26 @@ pub(super) mod tests {
             |protocol: &str| rule(&json!([by("l4proto", &json!(protocol)), { "accept": null }]));
         assert_eq!(judged(&[&of("tcp")]).len(), 1);
         assert_eq!(judged(&[&of("esp")]), []);
+    }
+
+    #[test]
+    fn a_gateway_under_esp_needs_tcp_on_one_side_and_esp_on_the_other() {
+        let of =
+            |protocol: &str| rule(&json!([by("l4proto", &json!(protocol)), { "accept": null }]));
+        let judged = |rules: &[&str]| {
+            let mut entries = vec![chain("drop")];
+            entries.extend(rules.iter().map(|protocol| of(protocol)));
+            let found = judged_of(&entries, "mode = \"split\"\nesp = \"fixed\"");
+            let errors = found.into_iter().filter(|finding| finding.severity == Severity::Error);
+            errors.map(|finding| finding.message).collect::<Vec<_>>()
+        };
+        let message = |ways: &str| {
+            let start = "the chain inet f forward drops what no rule accepts, and none accepts packets from";
+            vec![format!("{start} {ways}")]
+        };
+        assert_eq!(judged(&["tcp"]), message("lh-wan to sat0, sat0 to lh-wan"));
+        let of_lan = "lan0 to lh-lan, lh-lan to lan0, lan1 to lh-lan, lh-lan to lan1";
+        assert_eq!(judged(&["esp"]), message(of_lan));
+        assert_eq!(judged(&["tcp", "esp"]), Vec::<String>::new());
     }
 }

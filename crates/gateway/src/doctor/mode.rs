@@ -5,14 +5,15 @@ use crate::mhp::NetworkKey;
 use crate::network;
 use crate::peer::{self, PeerError};
 use live::Netlink;
-use scenario::{Gateway, Notifier, Peer, Work};
+use scenario::{Esp, Gateway, Notifier, Peer, Work};
 use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 pub(super) fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     let peer = match &gateway.work {
-        Work::Spoof(_) | Work::Spep(..) => return Vec::new(),
+        Work::Spoof(_) => return gateway.esp.iter().map(esp_key).collect(),
+        Work::Spep(..) => return Vec::new(),
         Work::Pair(_, peer) => peer,
         Work::Station(_, file) | Work::Mobile(_, file) => return vec![network_key(file)],
         Work::Notify(notifier) => return vec![own_address(gateway), link(notifier)],
@@ -92,6 +93,19 @@ fn network_key(file: &Path) -> Finding {
                 "lasthopd network-key --file {file}, once; the other members of the network need a copy"
             );
             Finding::error("network key", error.to_string(), Some(mend))
+        }
+    }
+}
+
+/// The key that two gateways share for ESP.
+fn esp_key(esp: &Esp) -> Finding {
+    match crate::esp::read_key(&esp.key) {
+        Ok(_) => Finding::fine("key of ESP", "can be read"),
+        Err(error) => {
+            let file = esp.key.display();
+            let mend =
+                format!("lasthopd network-key --file {file}, once; the other gateway needs a copy");
+            Finding::error("key of ESP", error.to_string(), Some(mend))
         }
     }
 }

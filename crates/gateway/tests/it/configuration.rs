@@ -3,8 +3,10 @@
 use base::Rate;
 use middlebox::{Connect, HopTransport};
 use relay::{HopRate, Teardown};
-use scenario::{DataPath, Gateway, LabHop, Source, Style, Work};
+use scenario::{DataPath, Esp, EspHost, Gateway, LabHop, Source, Style, Work};
 use std::path::Path;
+use tcp::congestion::Congestion;
+use tcp::mechanism::Mechanism;
 
 fn read(text: &str) -> Result<Gateway, String> {
     Gateway::read(&Source::new(text, "lasthopd.toml")).map_err(|error| error.render(Style::Plain))
@@ -158,6 +160,52 @@ fn a_gateway_that_marks_packets_has_no_keys_of_connections() {
 }
 
 #[test]
+fn esp_is_of_mode_split_and_its_keys_need_it() {
+    let read_split =
+        |keys: &str| read(&format!("lan = \"a\"\nwan = \"b\"\nmode = \"split\"\n{keys}"));
+    assert_eq!(read_split("").unwrap().esp, None);
+    let gateway = read_split("esp = \"mobile\"").unwrap();
+    let esp = gateway.esp.unwrap();
+    assert_eq!((esp.host, esp.mtu), (EspHost::Mobile, None));
+    assert_eq!(esp.key, Path::new("/etc/lasthop/esp.key"));
+    let covers = |esp: &Esp, address: &str| {
+        esp.networks.iter().any(|network| network.contains(address.parse().unwrap()))
+    };
+    assert!(covers(&esp, "2001:db8::1") && !covers(&esp, "192.0.2.1"));
+    // Its TCP knows of the causes, and is as fair as that of others.
+    assert!(
+        gateway.tcp.mechanisms.iter().any(|of| matches!(of, Mechanism::Eln(eln) if eln.every_hole))
+    );
+    assert_eq!(gateway.tcp.congestion, Congestion::Cubic);
+    let keys = "esp_key = \"k\"\nesp_networks = [\"2001:db8:1::/48\", \"::1\"]\nesp_mtu = 1400";
+    let esp = read_split(&format!("esp = \"fixed\"\n{keys}")).unwrap().esp.unwrap();
+    assert_eq!((esp.host, esp.key.as_path()), (EspHost::Fixed, Path::new("k")));
+    assert_eq!((esp.networks.len(), esp.mtu), (2, Some(1400)));
+    assert!(covers(&esp, "2001:db8:1::9") && covers(&esp, "::1") && !covers(&esp, "2001:db8:2::9"));
+    for key in keys.lines() {
+        let name = key.split(' ').next().unwrap();
+        let error = read_split(key).unwrap_err();
+        let message = format!("`{name}` needs `esp`");
+        assert!(error.contains(&message) && error.contains("lasthopd.toml:4"), "{error}");
+        for mode in ["spoof", "pair", "station", "spep"] {
+            let text = format!("lan = \"a\"\nwan = \"b\"\nmode = \"{mode}\"\n{key}");
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(&format!("`{name}` is of mode \"split\" alone")), "{error}");
+        }
+    }
+    for (keys, message) in [
+        ("esp = \"fixd\"", "did you mean `fixed`?"),
+        ("esp = \"fixed\"\nesp_networks = []", "expected at least one entry"),
+        ("esp = \"fixed\"\nesp_networks = [\"192.0.2.0/24\"]", "expected a network of IPv6"),
+        ("esp = \"fixed\"\nesp_mtu = 1279", "expected bytes, 1280 to 65535"),
+        ("esp = \"fixed\"\nworkers = 2", "one thread carries what is under ESP"),
+    ] {
+        let error = read_split(keys).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
 fn a_reporter_of_damaged_packets_has_a_hop_and_keys_of_its_own() {
     let Work::Notify(notifier) = read("wan = \"b\"\nmode = \"notify\"").unwrap().work else {
         panic!("it is no reporter");
@@ -297,6 +345,18 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
     // Of two gateways, each has its box.
     let pair = "mode = \"pair\"\npeer_key = \"key\"\nrate = \"2 Mbit/s\"";
     assert_eq!(scenario(pair, &hop).unwrap().matches("box = \"pair\"").count(), 2);
+    // Hosts of SPEP have the TCP of their gateways, and the hop begins at the base station.
+    let esp = scenario("mode = \"split\"\nesp = \"mobile\"\nrate = \"2 Mbit/s\"", &hop).unwrap();
+    for part in [
+        "lan = { boxes = [{ box = \"esp\", flows = [], spep = true",
+        "gateway = { boxes = [{ box = \"spep\", hop = \"wan\"",
+        "loss_causes = \"station\"",
+        "ip = 6\ntcp = {",
+        "mechanism = \"eln\", every_hole = true",
+        "mss = 1374",
+    ] {
+        assert!(esp.contains(part), "no {part} in\n{esp}");
+    }
     // The rate is needed, and what is wrong is named.
     let error = scenario("", &hop).unwrap_err();
     assert!(error.contains("rate = \"\""), "{error}");

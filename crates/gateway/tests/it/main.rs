@@ -12,6 +12,7 @@ mod configuration;
 mod control;
 mod datagrams;
 mod doctor;
+mod esp;
 mod firewall;
 mod hop;
 mod install;

@@ -3,7 +3,7 @@
 use super::passing::Passing;
 use super::routes::Routes;
 use super::tap::Tap;
-use super::{Change, Counts, Ended, Inline, Moment, Received, Side, Underlay};
+use super::{Boundary, Change, Counts, Ended, Inline, Moment, Opened, Received, Side, Underlay};
 use crate::device::{Device, Pieces};
 use crate::payloads::Payloads;
 use crate::steering::{PassedOn, Steering};
@@ -12,6 +12,7 @@ use crate::{Clock, virtio};
 use base::Time;
 use core::net::{IpAddr, Ipv6Addr};
 use core::num::NonZeroU64;
+use core::ops::Range;
 use host::{LinkEvent, Middlebox, Outbox, Outgoing, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
@@ -54,6 +55,7 @@ pub(super) struct Worker<B> {
     passing: [Passing; 2],
     routes: Routes,
     underlay: Option<Box<dyn Underlay>>,
+    boundary: Option<Box<dyn Boundary>>,
     clock: Clock,
     counts: Counts,
     commands: Receiver<Command<B>>,
@@ -62,6 +64,8 @@ pub(super) struct Worker<B> {
     steering: Option<Steering<HandedOver>>,
     /// A payload that is in too many pieces.
     joined: Vec<u8>,
+    /// A packet that is protected.
+    protected: Vec<u8>,
 }
 
 impl<B: Middlebox> Worker<B> {
@@ -71,21 +75,24 @@ impl<B: Middlebox> Worker<B> {
         bell: Arc<OwnedFd>,
         steering: Option<Steering<HandedOver>>,
     ) -> Worker<B> {
-        let Inline { middlebox, tuns, routes, underlay, payloads, clock } = inline;
+        let Inline { middlebox, tuns, routes, underlay, boundary, payloads, clock } = inline;
+        let segments = if boundary.is_some() { 1 } else { u16::MAX };
         Worker {
             middlebox,
-            outbox: Outbox { segments: u16::MAX, ..Outbox::default() },
+            outbox: Outbox { segments, ..Outbox::default() },
             payloads,
             devices: tuns.map(Device::new),
             passing: Default::default(),
             routes,
             underlay,
+            boundary,
             clock,
             counts: Counts::default(),
             commands,
             bell,
             steering,
             joined: Vec::new(),
+            protected: Vec::new(),
         }
     }
 
@@ -236,7 +243,14 @@ impl<B: Middlebox> Worker<B> {
             false => Packet::parse(bytes),
         };
         // What cannot be read is for others to refuse.
-        let Ok((mut packet, payload)) = parsed else { return self.write_as_read(from, len) };
+        let Ok((mut packet, payload)) = parsed else {
+            let passes = |boundary: &mut Box<dyn Boundary>| boundary.passes_unread(now, bytes);
+            if self.boundary.as_mut().is_none_or(passes) {
+                return self.write_as_read(from, len);
+            }
+            self.counts.dropped += 1;
+            return;
+        };
         if let Some(steering) = &mut self.steering {
             let packet_as_read = || HandedOver { from, packet: [header, bytes].concat() };
             match steering.pass_on(&packet, packet_as_read) {
@@ -245,12 +259,23 @@ impl<B: Middlebox> Worker<B> {
                 PassedOn::Dropped => return self.counts.overload += 1,
             }
         }
+        let mut range = VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
+        let segment_size = virtio::segment_size(header);
+        let may_leave_as_read = match self.cross_boundary(now, from, &mut packet, &range) {
+            Opened::AsItIs => !self.is_protected(now, from.other(), &packet),
+            Opened::Opened(place) => {
+                range = range.start + place.start..range.start + place.end;
+                false
+            }
+            Opened::Dropped => {
+                self.counts.dropped += 1;
+                return;
+            }
+        };
         if opens(&packet) && !self.passing[from as usize].admits_opening() {
             self.counts.overload += 1;
             return;
         }
-        let segment_size = virtio::segment_size(header);
-        let range = VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
         if !range.is_empty() && !self.payloads.has_room() {
             self.counts.without_bytes += 1;
             return;
@@ -269,7 +294,8 @@ impl<B: Middlebox> Worker<B> {
             let to = from.other().port().opposite();
             self.middlebox.queued(now, to, &mut packet, &mut self.outbox.context());
         }
-        if verdict == Verdict::Forward && packet == before && self.outbox.is_empty() {
+        let is_as_read = may_leave_as_read && packet == before && self.outbox.is_empty();
+        if verdict == Verdict::Forward && is_as_read {
             self.write_as_read(from, len);
             // The middlebox may hold a copy.
             self.payloads.keep_read(range);
@@ -281,6 +307,37 @@ impl<B: Middlebox> Worker<B> {
         if verdict == Verdict::Forward {
             self.write(from.other(), &packet, segment_size.unwrap_or(packet.payload.len));
         }
+    }
+
+    /// Passes a packet that has just been read to the boundary, if there is one and the packet comes from behind it and
+    /// is not to go back there, and what that indicates to the middlebox.
+    fn cross_boundary(
+        &mut self,
+        now: Time,
+        from: Side,
+        packet: &mut Packet,
+        payload: &Range<usize>,
+    ) -> Opened {
+        let Some(boundary) = self.boundary.as_mut().filter(|_| from == Side::Wan) else {
+            return Opened::AsItIs;
+        };
+        if self.routes.side(now, packet.ip.destination) == Some(Side::Wan) {
+            return Opened::AsItIs;
+        }
+        let bytes = &mut self.payloads.space()[payload.clone()];
+        let opened = boundary.open(now, packet, bytes, &mut self.outbox.context());
+        for indication in self.outbox.indications.drain(..) {
+            self.middlebox.indicate(now, &indication);
+        }
+        opened
+    }
+
+    /// Whether the boundary protects a packet that is to be written to the device of this side. From there, the kernel
+    /// may also forward it to another network of users.
+    fn is_protected(&mut self, now: Time, to: Side, packet: &Packet) -> bool {
+        to == Side::Wan
+            && self.boundary.as_ref().is_some_and(|boundary| boundary.protects(packet))
+            && self.routes.side(now, packet.ip.destination) != Some(Side::Lan)
     }
 
     /// Writes what was read from one side to the other, perhaps later.
@@ -345,6 +402,9 @@ impl<B: Middlebox> Worker<B> {
 
     /// Writes a packet with bytes that are kept.
     fn write(&mut self, to: Side, packet: &Packet, segment_size: u32) {
+        if self.boundary.is_some() && self.is_protected(self.clock.now(), to, packet) {
+            return self.write_protected(packet, segment_size);
+        }
         let mut pieces = Pieces::new();
         let parts = self.outbox.payloads(packet.payload);
         let mut left = packet.payload.len;
@@ -368,6 +428,27 @@ impl<B: Middlebox> Worker<B> {
             pieces.add(&self.joined);
         }
         self.devices[to as usize].send(packet, segment_size, pieces);
+    }
+
+    /// Protects a packet with bytes that are kept, and writes it to the WAN.
+    fn write_protected(&mut self, packet: &Packet, segment_size: u32) {
+        let Some(boundary) = &mut self.boundary else { return };
+        let (payloads, joined) = (&mut self.payloads, &mut self.joined);
+        joined.clear();
+        let mut parts = self.outbox.payloads(packet.payload).filter(|part| part.len > 0);
+        if !parts.all(|part| payloads.lend(part, &mut |bytes| joined.extend_from_slice(bytes))) {
+            self.counts.without_bytes += 1;
+            return;
+        }
+        self.protected.clear();
+        self.protected.resize(VIRTIO_HEADER_LEN, 0);
+        let is_segment = packet.payload.len <= segment_size;
+        let now = self.clock.now();
+        if is_segment && boundary.protect(now, packet, joined, &mut self.protected) {
+            self.devices[Side::Wan as usize].write(&self.protected);
+        } else {
+            self.counts.dropped += 1;
+        }
     }
 
     /// Does what was asked for. Says whether it is to go on.

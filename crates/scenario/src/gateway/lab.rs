@@ -1,12 +1,12 @@
 //! The scenario file that describes a gateway to the lab.
 
-use super::{Gateway, Work};
+use super::{Esp, EspHost, Gateway, Work};
 use crate::experiment::Experiment;
 use crate::reading::error::ScenarioError;
 use crate::reading::source::Source;
 use base::Rate;
 use core::fmt::Write as _;
-use middlebox::{CorruptionReporter, Pair};
+use middlebox::{CorruptionReporter, Pair, SpepStation};
 use relay::HopRate;
 use serde::Serialize;
 use tcp::Config;
@@ -25,6 +25,11 @@ pub struct LabHop {
     pub queue: String,
     /// The one-way delay of the networks at both ends.
     pub lan_delay: String,
+}
+
+impl LabHop {
+    /// The longest packet of links whose MTU is not known, bytes.
+    const MTU: u32 = 1500;
 }
 
 impl Gateway {
@@ -74,17 +79,31 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
         Work::Spep(station, _) => (one("spep", station, &tcp), None),
         Work::Notify(_) => (one("corruption-reporter", &CorruptionReporter::default(), &tcp), None),
     };
+    // Its hosts have the TCP of the gateways beside them, and the router between them marks.
+    let hosts = gateway.esp.as_ref().map(|_| {
+        let host =
+            |host| format!(" boxes = [{}] ", one("esp", &Esp::settings(host), &Table::new()));
+        [EspHost::Fixed, EspHost::Mobile].map(host)
+    });
+    let [lan_host, wan_host] = hosts.clone().unwrap_or_default();
+    let near = match &hosts {
+        Some(_) => {
+            let station = SpepStation { hop: Gateway::HOP.to_owned(), ..SpepStation::default() };
+            one("spep", &station, &Table::new())
+        }
+        None => near,
+    };
     let hop_end = if far.is_some() { "far" } else { Gateway::HOP };
     // What is written to a string arrives.
     let _ = writeln!(
         text,
-        "title = \"lasthopd, mode {}\"\nduration = \"60 s\"\n\n[nodes]\nlan = {{}}\ngateway = {{ boxes = [{near}] }}",
+        "title = \"lasthopd, mode {}\"\nduration = \"60 s\"\n\n[nodes]\nlan = {{{lan_host}}}\ngateway = {{ boxes = [{near}] }}",
         gateway.mode().name(),
     );
     if let Some(far) = &far {
         let _ = writeln!(text, "{hop_end} = {{ boxes = [{far}] }}");
     }
-    let _ = writeln!(text, "wan = {{}}");
+    let _ = writeln!(text, "wan = {{{wan_host}}}");
     let quoted = |value: &str| Value::from(value).to_string();
     let loss = match hop.loss.parse::<f64>() {
         Ok(0.0) => String::new(),
@@ -111,6 +130,17 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
         link([hop_end, "wan"], &lan);
     }
     let _ = write!(text, "\n[[flows]]\nfrom = \"lan\"\nto = \"wan\"\ntraffic = \"bulk\"\n");
+    if let Some(esp) = &gateway.esp {
+        let longest = Esp::segment_size(esp.mtu.unwrap_or(LabHop::MTU)).min(gateway.tcp.mss);
+        let mut tcp = tcp;
+        if let Some(own) = tcp.get_mut("tcp").and_then(Value::as_table_mut) {
+            own.insert("mss".to_owned(), i64::from(longest).into());
+        }
+        let _ = writeln!(text, "ip = 6");
+        for (key, value) in tcp {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+    }
     text
 }
 

@@ -13,12 +13,13 @@ use crate::config::EcnMode;
 use crate::congestion::CeMarks;
 use continuous::Continuous;
 use receiver::Received;
-use sender::{Feedback, Place, Reported};
+pub(super) use sender::Feedback;
+use sender::{Place, Reported};
 use serde::{Deserialize, Serialize};
 use wire::{Ecn, EcnCounters, EcnFields, Flags, Options, Packet, SackBlocks, Segment};
 
 /// The flags that are the ACE field once accurate ECN is negotiated (RFC 9768 §3.2.2).
-const ACE: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
+pub(super) const ACE: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
 
 /// The three flags as the number that they make, AE first.
 pub(super) fn ace_of(flags: Flags) -> u8 {
@@ -193,6 +194,75 @@ impl AccurateEcn {
         }
     }
 
+    /// Whether segments that neither are marked nor report marks may take the fast path.
+    pub(super) fn is_on_fast_path(&self) -> bool {
+        !self.acks_syn_ack && !self.acks_acknowledgments && !self.reported.is_first()
+    }
+
+    /// The feedback in a segment from `start` on that acknowledges up to `ack`, with its option and
+    /// bytes of payload, and what it delivers.
+    #[inline]
+    pub(super) fn feedback(
+        &self,
+        segment: &Segment,
+        (start, ack): (u64, u64),
+        (counters, len): (Option<EcnCounters>, u32),
+        delivered: NewlyDelivered,
+        mss: u32,
+    ) -> Feedback {
+        let stamp = segment.options.timestamps.map(|stamp| stamp.value);
+        let place = Place { start: start + u64::from(len), ack, stamp };
+        let ace = ace_of(segment.flags);
+        Feedback { place, ace, counters, delivered, mss, capable: self.sends_ect }
+    }
+
+    /// Whether feedback reports no mark, and its `len` bytes of payload call for no acknowledgment of
+    /// their own.
+    #[inline]
+    pub(super) fn is_plain(&self, feedback: &Feedback, len: u32) -> bool {
+        self.reported.is_plain(feedback) && self.received.has_room(len)
+    }
+
+    /// Processes a segment on the fast path, for which [`AccurateEcn::is_plain`] holds; SND.NXT was
+    /// `nxt`.
+    pub(super) fn on_plain_segment(
+        &mut self,
+        feedback: &Feedback,
+        nxt: u64,
+        codepoint: Ecn,
+        len: u32,
+        mss: u32,
+    ) {
+        let report = self.reported.on_feedback(feedback);
+        debug_assert!(report.is_none_or(|report| report.is_plain()));
+        if report.is_some() {
+            let segments = feedback.delivered.segments;
+            self.continuous.on_feedback(feedback.place.ack, nxt, segments, 0);
+        }
+        let due = self.received.on_packet(codepoint, len, mss, true);
+        debug_assert!(!due, "is_plain");
+    }
+
+    /// The ACE field of a full-sized segment of new data that is sent on the fast path.
+    pub(super) fn write_full_segment(&mut self) -> Flags {
+        self.tests_option = false;
+        self.received.on_ack_sent();
+        flags_of(self.received.ace())
+    }
+
+    /// Writes the feedback into a pure acknowledgment on the fast path.
+    pub(super) fn write_acknowledgment(&mut self, packet: &mut Packet) {
+        let Some(segment) = packet.tcp_mut() else { return };
+        segment.flags |= flags_of(self.received.ace());
+        self.received.on_ack_sent();
+        // Beside timestamps there is room for it.
+        if let Some(option) = self.received.due_counters(false)
+            && packet.unparsed.add_ecn_counters(&option)
+        {
+            self.received.on_counters_sent();
+        }
+    }
+
     /// Processes the acknowledgment of our SYN-ACK (RFC 9768, table 4). Returns the marks that it
     /// reports.
     fn on_ack_of_syn_ack(&mut self, ace: u8) -> CeMarks {
@@ -344,10 +414,7 @@ impl Connection {
             // (RFC 9768 §3.2.2.2).
             return CeMarks::default();
         }
-        let stamp = segment.options.timestamps.map(|stamp| stamp.value);
-        let place = Place { start: start + u64::from(len), ack, stamp };
-        let capable = accurate.sends_ect;
-        let feedback = Feedback { place, ace, counters, delivered, mss, capable };
+        let feedback = accurate.feedback(segment, (start, ack), (counters, len), delivered, mss);
         let Some(report) = accurate.reported.on_feedback(&feedback) else {
             return CeMarks::default();
         };

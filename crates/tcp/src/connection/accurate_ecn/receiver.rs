@@ -103,6 +103,12 @@ impl Received {
             || self.must_report() && self.since_option >= MOST_UNREPORTED
     }
 
+    /// Whether `len` more bytes without a mark call for no acknowledgment of their own.
+    #[inline]
+    pub(super) fn has_room(&self, len: u32) -> bool {
+        self.unreported < 2 && self.since_option.saturating_add(len) < MOST_UNREPORTED
+    }
+
     /// Whether an option is due that must not wait for a segment with room: marked bytes have arrived
     /// since the last, or many others.
     pub(super) fn must_report(&self) -> bool {

@@ -672,7 +672,7 @@ fn counters_are_reported_before_they_can_wrap_even_if_data_leaves_no_room() {
             (last, options) = (now, options + 1);
         }
     }
-    assert_eq!(options, 10_000 * u64::from(MSS) >> 22);
+    assert_eq!(options, (10_000 * u64::from(MSS)) >> 22);
 }
 
 #[test]

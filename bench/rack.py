@@ -320,14 +320,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compares two senders' loss recovery.")
     parser.add_argument("pattern", nargs="*", choices=[[], *PATTERNS], default=[])
     names = parser.parse_args().pattern or list(PATTERNS)
-    kept = json.loads(RACK.read_text())["rows"] if RACK.exists() else []
-    rows = [row for row in kept if row["pattern"] not in names]
     for name in names:
-        rows.extend(measure(name))
+        keep(name, list(measure(name)))
+
+
+def keep(name: str, measured: Sequence[record.Row]) -> None:
+    """Keeps the rows of a pattern in place of those that there were."""
+    kept = json.loads(RACK.read_text())["rows"] if RACK.exists() else []
+    rows = [row for row in kept if row["pattern"] != name] + list(measured)
     order = list(PATTERNS)
     rows.sort(key=lambda row: (order.index(row["pattern"]), row["stack"], row["run"]))
-    kernel = os.uname().release
-    head = {"experiment": "rack", **record.circumstances(), "kernel": kernel}
+    head = {"experiment": "rack", **record.circumstances(), "kernel": os.uname().release}
     record.keep(RACK, {**head, "rows": rows})
 
 

@@ -354,7 +354,8 @@ impl Sender {
     fn on_advance(&mut self, now: Time, ack: &Ack<'_>, fack: u64, sacked: &Sacked) -> Delivery {
         self.update_max_flight();
         let flight = self.flight_size();
-        let resent_until = if self.is_clean() { Time::NEVER } else { self.resent_until(now, ack.echoed) };
+        let resent_until =
+            if self.is_clean() { Time::NEVER } else { self.resent_until(now, ack.echoed) };
         let advanced = self.board.advance(ack.ack, fack, resent_until);
         self.stream.acknowledged(ack.ack);
         let limited_transmit = core::mem::take(&mut self.limited_transmit_octets);

@@ -113,7 +113,7 @@ pub struct Connection {
     state: State,
     side: Side,
     /// Segments may take the fast path: the connection is established, with nothing negotiated but SACK,
-    /// timestamps and ECN (RFC 3168), no mechanism that looks at segments, an open window and no keep-alive timer.
+    /// timestamps and ECN, no mechanism that looks at segments, an open window and no keep-alive timer.
     on_fast_path: bool,
     requires_timestamps: bool,
     /// Sent before any other segment.
@@ -242,7 +242,6 @@ impl Connection {
     /// Decides anew whether segments may take the fast path.
     fn update_fast_path(&mut self) {
         self.on_fast_path = self.state == State::Established
-            && self.accurate_ecn.is_none()
             && !self.mechanisms.has_hook(Hooks::OUTGOING | Hooks::INCOMING | Hooks::TIMER)
             && !self.receiver.announces_zero_window()
             && !self.sender.log.is_enabled()

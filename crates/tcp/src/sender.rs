@@ -355,6 +355,11 @@ impl Sender {
         self.config.syn_retries = retries.min(self.config.retries);
     }
 
+    /// Timeouts since the last progress.
+    pub(crate) fn consecutive_timeouts(&self) -> u32 {
+        self.consecutive_timeouts
+    }
+
     /// Retransmits our SYN at once.
     pub(crate) fn retransmit_syn(&mut self) {
         self.forced_queue.push_back(self.board.una());

@@ -115,6 +115,18 @@ impl UnparsedOptions {
         if self.tcp_options().is_empty() { None } else { self.find_ecn_counters() }
     }
 
+    /// The AccECN option, if nothing else is unparsed.
+    #[must_use]
+    #[inline]
+    pub fn only_ecn_counters(&self) -> Option<EcnCounters> {
+        let options = self.tcp_options();
+        let whole = options.get(1).is_some_and(|&len| usize::from(len) == options.len());
+        if !whole || self.has_ip() || self.corrects() > 0 || self.esp().is_some() {
+            return None;
+        }
+        EcnCounters::parse(options)
+    }
+
     #[cold]
     fn find_ecn_counters(&self) -> Option<EcnCounters> {
         let mut rest = self.tcp_options();
@@ -203,6 +215,22 @@ mod tests {
             let found = read(&options(len)).unwrap();
             assert_eq!(found.iter().count(), counters, "a length of {len}");
         }
+    }
+
+    #[test]
+    fn an_option_alone_is_told_from_one_beside_others() {
+        let mut unparsed = UnparsedOptions::NONE;
+        assert_eq!(unparsed.only_ecn_counters(), None);
+        let counters = EcnCounters::new(EcnOrder::Ect0First, &[7]);
+        assert!(unparsed.add_ecn_counters(&counters));
+        assert_eq!(unparsed.only_ecn_counters(), Some(counters));
+        let mut coded = unparsed;
+        coded.set_corrects(1);
+        assert_eq!(coded.only_ecn_counters(), None);
+        assert!(unparsed.add_ecn_counters(&counters));
+        assert_eq!(unparsed.only_ecn_counters(), None, "two");
+        unparsed.set_tcp_options(&[99, 5, 0, 0, 7]).unwrap();
+        assert_eq!(unparsed.only_ecn_counters(), None, "another");
     }
 
     #[test]

@@ -808,7 +808,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("geo-clean", "765edb7810cef9a6"),
     ("geo-lossy", "c022f6eac3bf2214"),
     ("mobile", "9b1718977abe259e"),
-    ("modem", "da4851e5170124ee"),
+    ("modem", "8b0ff6c3309adf8e"),
 ];
 
 #[test]

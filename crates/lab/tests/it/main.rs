@@ -1,6 +1,7 @@
 //! All integration tests of the crate, in one binary: it links once.
 #![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
+mod accurate_ecn;
 mod attacks;
 mod bbr;
 mod boxes;

@@ -52,7 +52,8 @@ impl Connection {
             None => CeMarks::default(),
         };
         let echo = self.negotiated.contains(Negotiated::ECN) && segment.flags.contains(Flags::ECE);
-        let congested = (echo || marks.packets > 0) && una > 0;
+        let congested =
+            echo && una > 0 || marks.packets > 0 && (una > 0 || self.is_connected_early());
         let echoed = match segment.options.timestamps {
             Some(stamp) if self.negotiated.contains(Negotiated::TIMESTAMPS) => {
                 let since = self.sender.progress_at();

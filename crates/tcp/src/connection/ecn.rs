@@ -6,7 +6,7 @@ use crate::config::EcnMode;
 use serde::{Deserialize, Serialize};
 use wire::Flags;
 
-/// What our SYNs have said about ECN.
+/// What SYNs have said about ECN: ours or, once the peer's has arrived, those of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EcnOffer {
     /// No SYN was sent.
@@ -16,7 +16,7 @@ pub(super) enum EcnOffer {
     Made,
     /// So did the second, which only an offer of accurate ECN does (RFC 9768 §3.1.4.1).
     Repeated,
-    /// A later one did not: ECT is not set (RFC 3168 §6.1.1).
+    /// A later one of either end did not: ECT is not set (RFC 3168 §6.1.1).
     Withdrawn,
 }
 
@@ -51,7 +51,8 @@ impl Connection {
     /// ECN: a middlebox may have dropped the first one for its flags (RFC 3168 §6.1.1.1).
     pub(super) fn ecn_setup(&mut self, answers: bool) -> Flags {
         if let Some(accurate) = &mut self.accurate_ecn {
-            return if answers { accurate.syn_ack_flags() } else { Flags::empty() };
+            let timeouts = self.sender.consecutive_timeouts();
+            return if answers { accurate.syn_ack_flags(timeouts) } else { Flags::empty() };
         }
         if !self.negotiated.contains(Negotiated::ECN) {
             return Flags::empty();

@@ -4,6 +4,8 @@
 //! It makes no decision of its own. Each function has the effect of the general path at lower cost,
 //! or refuses the segment.
 
+mod accurate_ecn;
+
 use super::output::Transmit;
 use super::{Connection, Negotiated, absolute};
 use crate::mechanism::Incoming;
@@ -33,8 +35,7 @@ pub trait Reader {
     fn take(&mut self, payload: Payload) -> bool;
 }
 
-/// A connection on the fast path: established, only SACK, timestamps and ECN (RFC 3168) negotiated,
-/// no mechanism that inspects segments. While this exists, the connection changes only by
+/// A connection on the fast path: established, only SACK, timestamps and ECN negotiated, no mechanism that inspects segments. While this exists, the connection changes only by
 /// [`FastPath::exchange`], so its state is examined once for many segments.
 #[derive(Debug)]
 pub struct FastPath<'a> {
@@ -49,6 +50,8 @@ pub struct FastPath<'a> {
     stamps: bool,
     /// The ECN codepoint of new data.
     data_ecn: Ecn,
+    /// Segments have an ACE field, and perhaps the AccECN option.
+    accurate: bool,
     /// The connection's time before which no timer may expire.
     wake: Time,
     /// See [`FastPath::is_over`].
@@ -68,12 +71,16 @@ impl Connection {
         {
             return None;
         }
+        if !self.has_plain_ecn() {
+            return None;
+        }
         let receives = self.sender.is_all_acked() && !self.sender.is_probing();
         let whole = !self.receiver.has_sack_blocks();
         let receives_in_order = receives && whole && self.receiver.is_in_order();
         let sends = whole && self.sender.is_on_fast_path();
         let stamps = self.negotiated.contains(Negotiated::TIMESTAMPS);
         let data_ecn = if self.sends_ect() { Ecn::Capable } else { Ecn::NotCapable };
+        let accurate = self.accurate_ecn.is_some();
         let wake = if wake < Time::NEVER { self.clock.local(wake) } else { wake };
         Some(FastPath {
             connection: self,
@@ -82,6 +89,7 @@ impl Connection {
             sends,
             stamps,
             data_ecn,
+            accurate,
             wake,
             over: false,
             more: false,
@@ -102,6 +110,9 @@ impl FastPath<'_> {
         packet: &mut Packet,
         reader: &mut impl Reader,
     ) -> FastPathOutcome {
+        if self.accurate {
+            return self.exchange_accurate(now, packet, reader);
+        }
         // A mark is to be echoed, if ECN is negotiated.
         let bare = packet.unparsed.is_empty() && packet.ip.ecn != Ecn::Congested;
         let Body::Tcp(segment) = &mut packet.body else { return FastPathOutcome::Refused };
@@ -328,7 +339,11 @@ impl FastPath<'_> {
         let mut flags = Flags::ACK;
         flags.set(Flags::PSH, sender.stream.needs_psh(start + u64::from(len)));
         if self.data_ecn == Ecn::Capable {
-            flags.set(Flags::CWR, sender.take_cwr());
+            // With accurate ECN the flag is part of the ACE field (RFC 9768 §3.1.5).
+            flags.set(Flags::CWR, sender.take_cwr() && !self.accurate);
+        }
+        if self.accurate {
+            flags |= self.connection.ace_of_full_segment();
         }
         self.connection.receiver.on_ack_sent(false);
         *payload = new;

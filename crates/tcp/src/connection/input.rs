@@ -165,7 +165,7 @@ impl Connection {
             self.challenge(now);
         }
         if acknowledge && !self.receiver.ack_due() && self.state != State::Closed {
-            self.receiver.acknowledge_now();
+            self.acknowledge_marks(occupied);
         }
         taken
     }

@@ -1,6 +1,6 @@
 //! The handshake: SYNs and the options that they negotiate.
 
-use super::ecn::{answered_ecn, is_ecn_setup};
+use super::ecn::{EcnOffer, answered_ecn, is_ecn_setup};
 use super::input::Arrived;
 use super::{Connection, Events, Negotiated, OutOfBand, Reset};
 use crate::event::DropReason;
@@ -100,6 +100,7 @@ impl Connection {
             && let Some(ack) = ack
         {
             // The answer to our SYN (RFC 9293 §3.5, figure 8).
+            self.on_simultaneous_syn_ack(segment, ecn);
             let empty = Payload { len: 0, ..payload };
             let arrived = Arrived { segment, payload: empty, start: 0, fin: false };
             self.accept(now, &arrived, ack, Ecn::NotCapable);
@@ -111,8 +112,8 @@ impl Connection {
         } else {
             if !is_ecn_setup(segment.flags) {
                 // The peer has fallen back: RFC 3168 §6.1.1 permits neither ECT nor, in another
-                // answer, ECE.
-                self.negotiated.remove(Negotiated::ECN);
+                // answer, ECE. The mode stays (RFC 9768 §3.1.5).
+                self.ecn_offer = EcnOffer::Withdrawn;
             }
             self.sender.retransmit_syn();
         }

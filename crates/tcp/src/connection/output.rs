@@ -149,6 +149,9 @@ impl Connection {
         // A receiver that merges segments (GRO) delivers a unit when a segment has PSH.
         let pushed = self.sender.stream.needs_psh(end) || count > 1;
         flags.set(Flags::PSH, packet.payload.len > 0 && pushed);
+        if let Some(accurate) = &mut self.accurate_ecn {
+            accurate.set_new_data(fresh);
+        }
         let mut ecn = Ecn::NotCapable;
         if self.sends_ect() && fresh && packet.payload.len > 0 {
             ecn = Ecn::Capable;

@@ -127,7 +127,7 @@ impl Connection {
         let updates = self.on_ack_before_window(now, segment);
         if payload.len > 0 && end <= self.receiver.nxt() {
             self.receiver.on_duplicate_data(start, end);
-            self.repeat_ecn_counters();
+            self.repeat_ecn_counters(start);
         } else if occupied {
             self.receiver.acknowledge_now();
         } else if !updates {

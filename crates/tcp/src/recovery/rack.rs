@@ -82,6 +82,14 @@ impl Rack {
         };
     }
 
+    /// Segments have arrived in another order than they were sent in. An arrival after the segment was
+    /// retransmitted, which only a DSACK block reports, is no sign of it in RFC 8985 §6.2, step 3; but
+    /// without one, a path that delays segments by more than a round trip's few segments costs a
+    /// spurious recovery each time.
+    pub(crate) fn on_reordering(&mut self) {
+        self.reordering_seen = true;
+    }
+
     /// A recovery has ended (RFC 8985 §6.2, step 4).
     pub(crate) fn on_recovery_end(&mut self) {
         self.persist = self.persist.saturating_sub(1);

@@ -218,7 +218,9 @@ impl Sender {
         let sacked = match blocks {
             [] => Sacked::default(),
             blocks => {
-                let resent_until = self.resent_until(now, ack);
+                // What is echoed is the timestamp of a segment in order (RFC 7323 §4.3), which says
+                // nothing of those in the blocks.
+                let resent_until = self.resent_until(now, None);
                 self.board.sack(blocks, resent_until)
             }
         };
@@ -319,9 +321,9 @@ impl Sender {
     /// A retransmission sent no later than this may be what an acknowledgment reports: the
     /// timestamp shows no earlier copy, and it has had time for a round trip (RFC 8985 §6.2, step
     /// 2).
-    fn resent_until(&mut self, now: Time, ack: &Ack<'_>) -> Time {
+    fn resent_until(&mut self, now: Time, echoed: Option<Duration>) -> Time {
         // The timestamps' clock ticks once in a millisecond.
-        let echoed = ack.echoed.map_or(Duration::ZERO, |age| age - Duration::from_millis(1));
+        let echoed = echoed.map_or(Duration::ZERO, |age| age - Duration::from_millis(1));
         let age = self.rtt.min(now).unwrap_or_default().max(echoed);
         now - age
     }
@@ -352,7 +354,8 @@ impl Sender {
     fn on_advance(&mut self, now: Time, ack: &Ack<'_>, fack: u64, sacked: &Sacked) -> Delivery {
         self.update_max_flight();
         let flight = self.flight_size();
-        let resent_until = if self.is_clean() { Time::NEVER } else { self.resent_until(now, ack) };
+        let resent_until =
+            if self.is_clean() { Time::NEVER } else { self.resent_until(now, ack.echoed) };
         let advanced = self.board.advance(ack.ack, fack, resent_until);
         self.stream.acknowledged(ack.ack);
         let limited_transmit = core::mem::take(&mut self.limited_transmit_octets);

@@ -21,6 +21,8 @@ pub(super) struct UndoState {
     range: (u64, u64),
     /// The window was reduced, and the reduction may still be undone.
     armed: bool,
+    /// A timeout is part of the episode.
+    timed_out: bool,
 }
 
 /// The flight when a loss is found: if an acknowledgment reveals it, before that acknowledgment.
@@ -339,12 +341,12 @@ impl Sender {
     /// spurious, too.
     pub(super) fn arm_undo_on_timeout(&mut self) {
         let undo = if self.phase == Phase::Open { UndoState::default() } else { self.undo };
-        self.undo = UndoState { armed: true, ..undo };
+        self.undo = UndoState { armed: true, timed_out: true, ..undo };
     }
 
     /// Counts a retransmission that undo depends on.
     pub(super) fn count_undo_retransmission(&mut self, start: u64, end: u64) {
-        let UndoState { armed, undo_retrans, range } = &mut self.undo;
+        let UndoState { armed, undo_retrans, range, .. } = &mut self.undo;
         if *armed {
             *range = if *undo_retrans == 0 {
                 (start, end)
@@ -366,6 +368,12 @@ impl Sender {
         self.undo.undo_retrans = self.undo.undo_retrans.saturating_sub(octets);
         if self.undo.undo_retrans > 0 {
             return;
+        }
+        if !self.undo.timed_out
+            && let Some(rack) = self.detector.rack()
+        {
+            // What was taken for lost has arrived behind segments that were sent later.
+            rack.on_reordering();
         }
         self.undo_reduction(!self.board.has_congestion_loss());
     }

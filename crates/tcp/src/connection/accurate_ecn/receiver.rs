@@ -19,7 +19,18 @@ pub(super) struct Received {
     changed: bool,
     /// That of marked bytes has.
     marked: bool,
+    /// Bytes counted since then.
+    since_option: u32,
+    /// The last acknowledgment had an option.
+    has_sent_option: bool,
+    /// Where data began that arrived again although an option went with its acknowledgment.
+    reappeared: Option<u64>,
+    /// The path drops acknowledgments with options: no more are sent (RFC 9768 §3.2.3.2.2).
+    withholds_options: bool,
 }
+
+/// An option is sent at the latest after so many bytes (RFC 9768 §3.2.3.3): a counter has 24 bits.
+const MOST_UNREPORTED: u32 = 1 << 22;
 
 /// RFC 9768 §3.2.1: what is not zero shows a path that clears the fields.
 const FIRST_PACKET: u64 = 5;
@@ -40,6 +51,10 @@ impl Received {
             unreported: 0,
             changed: false,
             marked: false,
+            since_option: 0,
+            has_sent_option: false,
+            reappeared: None,
+            withholds_options: false,
         }
     }
 
@@ -59,7 +74,8 @@ impl Received {
     }
 
     /// Counts a packet with `len` bytes of payload; returns whether an acknowledgment is due: a mark
-    /// after a packet without, or marks that the three bits could not count (RFC 9768 §3.2.2.5.1).
+    /// after a packet without, marks that the three bits could not count (RFC 9768 §3.2.2.5.1), or bytes
+    /// that an option could not.
     pub(super) fn on_packet(
         &mut self,
         codepoint: Ecn,
@@ -80,28 +96,51 @@ impl Received {
             self.bytes[index] += u64::from(len);
             self.changed = true;
             self.marked |= congested;
+            self.since_option = self.since_option.saturating_add(len);
         }
-        changes || self.unreported >= if unacknowledged { 2 } else { 3 }
+        changes
+            || self.unreported >= if unacknowledged { 2 } else { 3 }
+            || self.must_report() && self.since_option >= MOST_UNREPORTED
     }
 
-    /// Whether marked bytes have arrived since an option was sent.
-    pub(super) fn has_unreported_marks(&self) -> bool {
-        self.marked
+    /// Whether `len` more bytes without a mark call for no acknowledgment of their own.
+    #[inline]
+    pub(super) fn has_room(&self, len: u32) -> bool {
+        self.unreported < 2 && self.since_option.saturating_add(len) < MOST_UNREPORTED
     }
 
-    /// The next option is to repeat the last: its acknowledgment was lost.
-    pub(super) fn repeat(&mut self) {
+    /// Whether an option is due that must not wait for a segment with room: marked bytes have arrived
+    /// since the last, or many others.
+    pub(super) fn must_report(&self) -> bool {
+        (self.marked || self.since_option >= MOST_UNREPORTED) && !self.withholds_options
+    }
+
+    #[cfg(test)]
+    pub(super) fn withholds_options(&self) -> bool {
+        self.withholds_options
+    }
+
+    /// Data from `start` on has arrived again. The next option repeats the last, whose acknowledgment
+    /// may be lost. If that is so once more, the path may drop acknowledgments for their option.
+    pub(super) fn repeat(&mut self, start: u64) {
         self.changed = self.bytes != FIRST_BYTES;
+        if self.has_sent_option {
+            self.withholds_options |= self.reappeared == Some(start);
+            self.reappeared = Some(start);
+        }
     }
 
     pub(super) fn on_ack_sent(&mut self) {
         self.unreported = 0;
+        self.has_sent_option = false;
     }
 
     /// An option was sent.
     pub(super) fn on_counters_sent(&mut self) {
         self.changed = false;
         self.marked = false;
+        self.since_option = 0;
+        self.has_sent_option = true;
     }
 
     /// The option with all counters, which tests the path (RFC 9768 §3.2.3.2.1).
@@ -110,9 +149,12 @@ impl Received {
     }
 
     /// The option that is due: if a counter has changed since the last, every counter that ever has
-    /// (RFC 9768 §3.2.3.3, the recommended simple scheme); in the `first` acknowledgment all.
-    pub(super) fn due_counters(&self, first: bool) -> Option<EcnCounters> {
-        if first {
+    /// (RFC 9768 §3.2.3.3, the recommended simple scheme); in a segment that `tests` the path all.
+    pub(super) fn due_counters(&self, tests: bool) -> Option<EcnCounters> {
+        if self.withholds_options {
+            return None;
+        }
+        if tests {
             return Some(self.all_counters());
         }
         let [ect1, ect0, ce] = core::array::from_fn(|n| self.bytes[n] != FIRST_BYTES[n]);

@@ -56,7 +56,7 @@ pub(crate) struct NewlyDelivered {
 }
 
 /// The feedback in a segment.
-pub(super) struct Feedback {
+pub(in crate::connection) struct Feedback {
     pub(super) place: Place,
     pub(super) ace: u8,
     pub(super) counters: Option<EcnCounters>,
@@ -73,6 +73,13 @@ pub(super) struct Report {
     pub(super) marks: CeMarks,
     /// Option and field contradict each other: one of them is mangled (RFC 9768 §3.2.3.2.5).
     pub(super) contradicts: bool,
+}
+
+impl Report {
+    /// Whether there is no mark and nothing unusual.
+    pub(super) fn is_plain(&self) -> bool {
+        self.marks.packets == 0 && !self.contradicts
+    }
 }
 
 const FIRST_PACKET: u64 = 5;
@@ -125,6 +132,19 @@ impl Reported {
         self.ignores_options = cleared(Ecn::Capable) || cleared(Ecn::Capable1);
     }
 
+    /// Whether feedback surely reports no mark: [`Reported::on_feedback`] will say so.
+    #[inline]
+    pub(super) fn is_plain(&self, feedback: &Feedback) -> bool {
+        let unambiguous = match &feedback.counters {
+            Some(counters) if !self.ignores_options => {
+                !self.is_older(counters)
+                    && counters.get(Ecn::Congested).is_none_or(|marked| marked == self.counters[2])
+            }
+            _ => feedback.delivered.segments < MODULUS,
+        };
+        unambiguous && field_of(feedback.ace, self.packets) == 0
+    }
+
     /// Processes the feedback of a segment; `None` if another has superseded it.
     pub(super) fn on_feedback(&mut self, feedback: &Feedback) -> Option<Report> {
         let Feedback { place, delivered, .. } = *feedback;
@@ -151,13 +171,18 @@ impl Reported {
         Some(report)
     }
 
-    /// The marked bytes since the last option; `None` if it is older than that.
-    fn newly_marked_bytes(&mut self, option: &EcnCounters) -> Option<u64> {
-        let older = |(codepoint, counter): (Ecn, u32)| {
+    /// Whether an option is older than the last.
+    #[inline]
+    fn is_older(&self, option: &EcnCounters) -> bool {
+        option.iter().any(|(codepoint, counter)| {
             let known = index(codepoint).map_or(counter, |index| self.counters[index]);
             counter.wrapping_sub(known) % EcnCounters::MODULUS >= EcnCounters::MODULUS / 2
-        };
-        if option.iter().any(older) {
+        })
+    }
+
+    /// The marked bytes since the last option; `None` if it is older than that.
+    fn newly_marked_bytes(&mut self, option: &EcnCounters) -> Option<u64> {
+        if self.is_older(option) {
             return None;
         }
         let before = self.counters[2];

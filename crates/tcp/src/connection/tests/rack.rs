@@ -99,6 +99,53 @@ fn a_lost_tail_is_probed_after_two_round_trips_by_its_last_segment() {
 }
 
 #[test]
+fn a_spurious_recovery_shows_reordering() {
+    // The late segment arrives when it was sent again, so only a DSACK block tells of it.
+    for dsack in [true, false] {
+        let mut t = sending(Config { undo: true, ..rack() });
+        t.time(200);
+        for last in 2..=4 {
+            t.send(ack(1).sack(2..=last));
+        }
+        t.send(ack(5));
+        t.unseen.clear();
+        t.send(if dsack { ack(5).sack(1..=1) } else { ack(5) });
+        t.unseen.clear();
+        assert_eq!(t.statistics().undone, u64::from(dsack));
+        t.send(ack(11));
+        t.unseen.clear();
+        t.time(300);
+        for last in 12..=14 {
+            t.send(ack(11).sack(12..=last));
+        }
+        let again = t.unseen.drain(..).filter(|(_, seg)| seg.seq == at(11)).count();
+        assert_eq!(again, usize::from(!dsack), "at once, or after a reordering window");
+    }
+}
+
+#[test]
+fn a_delivered_probe_shows_losses_whatever_timestamp_its_acknowledgment_echoes() {
+    // RFC 7323 §4.3: that of the last segment in order, which is older than the probe.
+    let mut t = stamped(rack());
+    let len = MSS - 12; // Beside timestamps.
+    let data = |n| bytes((n - 1) * len, n * len);
+    t.write(u64::from(10 * len));
+    t.recv((1..=10).map(data));
+    t.echoes = t.last().options.timestamps.map(|stamp| stamp.value);
+    t.time(200);
+    t.stamp = Some(200);
+    t.send(ack(1).acking(1 + 8 * len));
+    t.time(400);
+    t.recv([data(10)]);
+    t.time(500);
+    t.send(ack(1).acking(1 + 8 * len).sack_bytes(1 + 9 * len, 1 + 10 * len));
+    t.recv([data(9)]);
+    t.time(600);
+    t.send(ack(1).acking(1 + 10 * len));
+    assert_eq!(t.statistics().timeouts, 0);
+}
+
+#[test]
 fn a_single_segment_may_wait_for_a_delayed_acknowledgment() {
     let mut t = sending_only(1, rack());
     t.time(499);

@@ -286,10 +286,15 @@ impl Daemon {
     /// The mobile host is attached to a base station, whatever its routes say. Returns false if it is no mobile host.
     ///
     /// # Errors
-    /// If it has ended.
+    /// If it has ended, or if base stations know the host by an address of the other version of IP.
     pub fn attach(&self, station: IpAddr) -> Result<bool, Error> {
-        let attached = self.workers.call_each(move |now, plane, _| plane.attach(now, station))?;
-        Ok(attached.contains(&true))
+        let attach = move |now, plane: &mut Plane, _: &_| {
+            plane.agent().map(|agent| agent.attach(now, station))
+        };
+        match self.workers.call_each(attach)?.into_iter().flatten().next() {
+            Some(false) => Err(Error::Version(station)),
+            attached => Ok(attached.is_some()),
+        }
     }
 
     /// Copies of the packets from and to a user, and the clock of their times; a capture before
@@ -338,10 +343,13 @@ fn watch_hop(gateway: &Gateway, workers: &Workers) -> Result<HopWatch, Error> {
     let watch = match (gateway.mode(), workers.first()) {
         (Mode::Mobile, Some(caller)) => {
             let attach = move |hop: &Attachment| {
-                if let Some(station) = hop.router() {
-                    // One that has ended need not know.
-                    let _ = caller.call(move |now, plane, _| plane.attach(now, station));
-                }
+                let routers = hop.routers.map(Option::flatten);
+                // One that has ended need not know.
+                let _ = caller.call(move |now, plane, _| {
+                    if let Some(agent) = plane.agent() {
+                        agent.on_routers(now, routers);
+                    }
+                });
             };
             attach(&Netlink::open()?.attachment(&gateway.wan));
             // Each router is another base station.

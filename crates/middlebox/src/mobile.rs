@@ -151,7 +151,9 @@ impl Settings for Mobile {
 
 /// The box in the mobile host.
 pub struct MobileAgent {
-    own: [IpAddr; 2],
+    /// The address by which base stations know the host, and that of the other version of IP.
+    name: IpAddr,
+    other: Option<IpAddr>,
     keys: Keys,
     attachment: Attachment,
     connections: Connections,
@@ -182,18 +184,23 @@ impl MobileAgent {
     /// How often the base station is asked to reset the other ends.
     const RESET_INTERVAL: Duration = Duration::from_millis(500);
 
-    /// The agent of a host with these addresses and settings of TCP. `random` is for secrets.
+    /// The agent of a host with these addresses of IPv4 and of IPv6, one of which may be unspecified, and with these
+    /// settings of TCP. Base stations know it by the first that is specified, and have to have one of that version, too.
+    /// `random` is for secrets.
     #[must_use]
     pub fn new(settings: &Mobile, own: [IpAddr; 2], tcp: &Config, random: Random) -> MobileAgent {
+        let mut specified = own.into_iter().filter(|address| !address.is_unspecified());
+        let (name, other) = (specified.next().unwrap_or(own[0]), specified.next());
         let hop = match settings.hop {
             HopTransport::Tcp => None,
             HopTransport::Srp => Some(Hop::new(settings, own, tcp, random)),
         };
         MobileAgent {
             hop,
-            own,
+            name,
+            other,
             keys: Keys::new(&settings.secret),
-            attachment: Attachment::new(Some(own[1]), 0),
+            attachment: Attachment::new(name, other, 0),
             connections: Connections::default(),
             held: VecDeque::new(),
             unreset: BTreeSet::new(),
@@ -205,15 +212,21 @@ impl MobileAgent {
     /// Attachments are numbered from `first` on: higher than all numbers that an agent of the host before this one has
     /// used. To be called first.
     pub fn number_from(&mut self, first: u64) {
-        self.attachment = Attachment::new(Some(self.own[1]), first);
+        self.attachment = Attachment::new(self.name, self.other, first);
     }
 
     /// If the hop's transport is SRP: from now on, segments carry bytes whose payloads do not continue each other, and
-    /// packets of SRP have `overhead` bytes of headers before that of SRP.
-    pub fn gather(&mut self, overhead: u32) {
+    /// packets of SRP have `overheads` bytes of headers before that of SRP, over IPv4 and over IPv6.
+    pub fn gather(&mut self, overheads: [u32; 2]) {
         if let Some(hop) = &mut self.hop {
-            hop.gather(overhead);
+            hop.gather(overheads);
         }
+    }
+
+    /// The address by which base stations know the host.
+    #[must_use]
+    pub fn name(&self) -> IpAddr {
+        self.name
     }
 
     /// The connections that it carries on by SRP, to be looked at; none if the hop's transport is TCP.
@@ -221,8 +234,8 @@ impl MobileAgent {
         self.hop.as_mut().map(Hop::relays_mut)
     }
 
-    /// The host is attached to a base station. [`Middlebox::wake`] is to be called at
-    /// [`Middlebox::next_wake`].
+    /// The host is attached to a base station. Of one with an address of the link alone (`fe80::/10`), the agent asks for
+    /// the other one first. [`Middlebox::wake`] is to be called at [`Middlebox::next_wake`].
     pub fn on_attached(&mut self, now: Time, station: IpAddr) {
         self.counts.attachments += 1;
         self.attachment.on_attached(now, station);
@@ -233,7 +246,7 @@ impl MobileAgent {
 
     /// Processes a message of a base station.
     fn on_message(&mut self, now: Time, message: &Mobility, cx: &mut Context<'_>) {
-        if !self.keys.verify(self.own[0], message) {
+        if !self.keys.verify(self.name, message) {
             self.counts.forged += 1;
             return;
         }
@@ -317,8 +330,8 @@ impl MobileAgent {
     }
 
     fn message_to(&self, station: IpAddr, message: Mobility) -> Packet {
-        let body = Body::Mobility(self.keys.sign(self.own[0], message));
-        Packet { ip: Ip::new(self.own[0], station), body, ..Packet::BLANK }
+        let body = Body::Mobility(self.keys.sign(self.name, message));
+        Packet { ip: Ip::new(self.name, station), body, ..Packet::BLANK }
     }
 }
 

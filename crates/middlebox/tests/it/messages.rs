@@ -49,6 +49,35 @@ fn attach() -> Packet {
 }
 
 #[test]
+fn who_knows_an_address_of_the_link_alone_is_told_that_by_which_others_know_the_base_station() {
+    let (settings, config) = (Mobile::default(), Config::default());
+    let none = Ipv4Addr::UNSPECIFIED.into();
+    let own = [none, node(2)[1]];
+    let mut agent = MobileAgent::new(&settings, own, &config, Seed(2).stream("mobile"));
+    let router = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1).into();
+    agent.on_attached(Time::ZERO, router);
+    let mut outbox = Outbox::default();
+    agent.wake(Time::ZERO, &mut outbox.context());
+    let [solicit] = outbox.into_packets()[..] else { panic!("one message") };
+    assert_eq!(solicit.ip.destination, router);
+    // The kernel sends it from the host's address of the link.
+    let of_host = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2).into();
+    let arrives = Packet { ip: Ip::new(of_host, node(1)[1]), ..solicit };
+    let [advertise] = answers(&mut station(), arrives)[..] else { panic!("one answer") };
+    assert_eq!(advertise.ip.destination, of_host);
+    // A forged one is not believed.
+    let Body::Mobility(authentic) = advertise.body else { unreachable!() };
+    let message = MobilityMessage::Advertise { station: node(9)[1] };
+    let forged = Packet { body: Body::Mobility(Mobility { message, ..authentic }), ..advertise };
+    for (mut packet, told) in [(forged, None), (advertise, Some(node(1)[1]))] {
+        let mut outbox = Outbox::default();
+        agent.packet(Time::ZERO, Some(Port(0)), &mut packet, &mut outbox.context());
+        let sent = outbox.into_packets();
+        assert_eq!(sent.first().map(|packet| packet.ip.destination), told);
+    }
+}
+
+#[test]
 fn a_forged_message_has_no_answer_changes_nothing_and_is_counted() {
     let mut station = station();
     let Body::Mobility(authentic) = attach().body else { unreachable!() };

@@ -836,6 +836,39 @@ impl Network {
         }
     }
 
+    /// Loses a share of the messages between mobile hosts and base stations, and of the handshakes of their tunnels, but no
+    /// data of SRP.
+    fn lose_messages(&self, per_cent: u32) {
+        // The second byte of a datagram is its type: 4 and 8 are data.
+        let what = format!("udp dport {} @th,72,8 != {{ 4, 8 }}", wire::Mobility::PORT);
+        let rules = Network::losing("air", &what, per_cent);
+        for node in self.stations.iter().chain([&self.mobile]) {
+            let nft = || Command::new("nft").arg(&rules).status().unwrap();
+            assert!(node.run(nft).unwrap().success());
+        }
+    }
+
+    /// Loses a share of the packets of connections between base stations.
+    fn lose_requests(&self, per_cent: u32) {
+        for port in ["dport", "sport"] {
+            let what = format!("tcp {port} {}", wire::Mobility::PORT);
+            let rules = Network::losing("lan", &what, per_cent);
+            for node in &self.stations {
+                let nft = || Command::new("nft").arg(&rules).status().unwrap();
+                assert!(node.run(nft).unwrap().success());
+            }
+        }
+    }
+
+    /// Rules that lose a share of these packets that arrive by a device.
+    fn losing(device: &str, what: &str, per_cent: u32) -> String {
+        let random = format!("numgen random mod 100 < {per_cent} drop");
+        format!(
+            "table netdev losing {{ chain {device} {{ type filter hook ingress device \"{device}\" priority 1; \
+             {what} {random}\n}}\n}}"
+        )
+    }
+
     /// Lets eight transfers run at any time, until `is_over`, and calls `roam` meanwhile.
     fn transfers(&self, outcomes: &Outcomes, roam: impl FnOnce()) {
         let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -845,7 +878,10 @@ impl Network {
                     while !is_over.load(Ordering::Relaxed) {
                         let number = next.fetch_add(2, Ordering::Relaxed);
                         let len = (number as usize * 7919) % MOST;
-                        let connect = || TcpStream::connect((SERVER, 80));
+                        let families = self.families.len() as u64;
+                        let family = self.families[(number / 2 % families) as usize];
+                        let server = Addresses::of(family).server;
+                        let connect = || TcpStream::connect((server, 80));
                         // While a station is away, none may be there to answer.
                         let Ok(stream) = self.mobile.run(connect).unwrap() else { continue };
                         stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
@@ -859,6 +895,78 @@ impl Network {
             is_over.store(true, Ordering::Relaxed);
         });
     }
+}
+
+#[test]
+fn transfers_are_whole_although_most_exchanges_of_messages_fail_at_first() {
+    lose_messages(Members::MOBILE, 20);
+}
+
+#[test]
+fn over_srp_transfers_are_whole_although_most_exchanges_of_messages_fail_at_first() {
+    lose_messages(Members::OVER_SRP, 20);
+}
+
+#[test]
+#[ignore = "takes minutes: `make soak` runs it"]
+fn transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_lost() {
+    lose_messages(Members::MOBILE, 300);
+}
+
+#[test]
+#[ignore = "takes minutes: `make soak` runs it"]
+fn over_srp_transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_lost() {
+    lose_messages(Members::OVER_SRP, 300);
+}
+
+/// 30 % of the control messages are lost, and no data: half of the exchanges of a message and its answer fail. No
+/// connection is reset for it. If as much is lost of the connections between base stations, state may come too late: then
+/// both ends are reset, and none waits in vain.
+fn lose_messages(agent: &str, handoffs: u32) {
+    alone(|| {
+        let Some(network) = Network::of(3, &Family::ALL) else { return };
+        let members = Members::new("messages");
+        network.roam(0);
+        let start = |node| members.start(node, Members::STATION);
+        let stations: Vec<_> = network.stations.iter().map(start).collect();
+        let mobile = members.start(&network.mobile, agent);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        thread::spawn(move || serve(&listener));
+        let mut random = base::Seed(9).stream("messages");
+        network.lose_messages(30);
+        for between_stations in [false, true] {
+            if between_stations {
+                network.lose_requests(30);
+            }
+            let outcomes = Outcomes::default();
+            network.transfers(&outcomes, || {
+                for _ in 0..handoffs {
+                    network.roam(random.bits() as usize % 3);
+                    thread::sleep(Duration::from_millis(100 + random.bits() % 800));
+                }
+            });
+            let [whole, reset] = outcomes.each_ref().map(|count| count.load(Ordering::Relaxed));
+            eprintln!("{whole} transfers during {handoffs} handoffs, {reset} reset");
+            assert!(whole > u64::from(handoffs), "{whole} of {} transfers", whole + reset);
+            assert!(between_stations || reset == 0, "{reset} were reset");
+        }
+        // The last connections are in TIME-WAIT, or their vanished ends are asked whether they are there, which takes longer
+        // than the short form does.
+        let left = |station: &Daemon| station.observe().unwrap().gauges["split_connections"];
+        if handoffs > 100 {
+            for _ in 0..1500 {
+                if stations.iter().map(left).sum::<u64>() == 0 {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
+            assert_eq!(stations.iter().map(left).collect::<Vec<_>>(), [0, 0, 0]);
+        }
+        network.mobile.run(|| mobile.stop()).unwrap();
+        stations.into_iter().for_each(Daemon::stop);
+        network.assert_nothing_is_left();
+    });
 }
 
 #[test]

@@ -343,12 +343,12 @@ fn watch_hop(gateway: &Gateway, workers: &Workers) -> Result<HopWatch, Error> {
     let watch = match (gateway.mode(), workers.first()) {
         (Mode::Mobile, Some(caller)) => {
             let attach = move |hop: &Attachment| {
-                let routers = hop.routers.map(Option::flatten);
+                let (is_usable, routers) = (hop.is_usable(), hop.routers.map(Option::flatten));
                 // One that has ended need not know.
-                let _ = caller.call(move |now, plane, _| {
-                    if let Some(agent) = plane.agent() {
-                        agent.on_routers(now, routers);
-                    }
+                let _ = caller.call(move |now, plane, _| match plane.agent() {
+                    Some(agent) if is_usable => agent.on_routers(now, routers),
+                    Some(agent) => agent.on_down(now),
+                    None => {}
                 });
             };
             attach(&Netlink::open()?.attachment(&gateway.wan));
@@ -365,7 +365,12 @@ fn watch_hop(gateway: &Gateway, workers: &Workers) -> Result<HopWatch, Error> {
         }
         _ => {
             let tell = workers.hop_bell();
-            HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| tell())
+            let tell = move |hop: &Attachment| {
+                if hop.is_usable() {
+                    tell();
+                }
+            };
+            HopWatch::start(&gateway.wan, hop_watch::SETTLING, tell)
         }
     };
     Ok(watch?)

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use tcp::Config;
 use tcp::mechanism::Needs;
-use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload};
+use wire::{Body, Flags, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload, Segment};
 
 base::settings! {
     /// A mobile host, whose base stations (box `station`) split its connections. It tells each base
@@ -161,6 +161,8 @@ pub struct MobileAgent {
     hop: Option<Hop>,
     /// Packets of the host that wait for the base station.
     held: VecDeque<Packet>,
+    /// The hop is down: nothing reaches the base station.
+    is_down: bool,
     /// Connections whose other ends are to be reset, as this host names them.
     unreset: BTreeSet<[(IpAddr, u16); 2]>,
     /// When the base station is asked again to reset them.
@@ -203,6 +205,7 @@ impl MobileAgent {
             attachment: Attachment::new(name, other, 0),
             connections: Connections::default(),
             held: VecDeque::new(),
+            is_down: false,
             unreset: BTreeSet::new(),
             next_reset: Time::NEVER,
             counts: Counts::default(),
@@ -237,10 +240,35 @@ impl MobileAgent {
     /// The host is attached to a base station. Of one with an address of the link alone (`fe80::/10`), the agent asks for
     /// the other one first. [`Middlebox::wake`] is to be called at [`Middlebox::next_wake`].
     pub fn on_attached(&mut self, now: Time, station: IpAddr) {
+        self.is_down = false;
         self.counts.attachments += 1;
         self.attachment.on_attached(now, station);
         if let Some(hop) = &mut self.hop {
             hop.suspend(now);
+        }
+    }
+
+    /// The hop is down until the host is attached again. SRP sends nothing meanwhile; what the host's own TCP sends is lost,
+    /// but the last segment of each connection is kept and goes once more then: its timer has backed off.
+    pub fn on_down(&mut self, now: Time) {
+        self.is_down = true;
+        if let Some(hop) = &mut self.hop {
+            hop.suspend(now);
+        }
+    }
+
+    /// Keeps a copy of a segment that is sent in vain, in place of that of its connection before.
+    fn keep_copy(&mut self, packet: &Packet, segment: &Segment) {
+        if packet.payload.len == 0 && !segment.flags.intersects(Flags::SYN | Flags::FIN) {
+            return;
+        }
+        let connection = FourTuple::of_segment(&packet.ip, segment);
+        self.held.retain(|held| match &held.body {
+            Body::Tcp(segment) => FourTuple::of_segment(&held.ip, segment) != connection,
+            _ => true,
+        });
+        if self.held.len() < MobileAgent::MOST_HELD {
+            self.held.push_back(*packet);
         }
     }
 
@@ -309,7 +337,7 @@ impl MobileAgent {
             cx.send(self.message_to(station, message));
         }
         // No base station: they may go.
-        if !self.attachment.is_waiting() && !self.held.is_empty() {
+        if !self.attachment.is_waiting() && !self.is_down && !self.held.is_empty() {
             self.release(now, cx);
         }
         if let Some(hop) = &mut self.hop {
@@ -358,10 +386,11 @@ impl Middlebox for MobileAgent {
                 Verdict::Consume
             }
             Body::Tcp(segment) => {
-                let to = FourTuple::of_segment(&packet.ip, segment);
+                let segment = *segment;
+                let to = FourTuple::of_segment(&packet.ip, &segment);
                 match from {
-                    Some(_) => self.connections.on_arrival(&to, segment),
-                    None => self.connections.on_departure(&to.reversed(), segment),
+                    Some(_) => self.connections.on_arrival(&to, &segment),
+                    None => self.connections.on_departure(&to.reversed(), &segment),
                 }
                 if from.is_some() {
                     // A base station that does not know the host yet lets segments pass, whose numbers are others.
@@ -373,6 +402,9 @@ impl Middlebox for MobileAgent {
                     let verdict = self.take(now, packet);
                     if let (Verdict::Consume, Some(hop)) = (verdict, &mut self.hop) {
                         hop.transmit(now, cx);
+                    }
+                    if verdict == Verdict::Forward && self.is_down {
+                        self.keep_copy(packet, &segment);
                     }
                     return verdict;
                 }

@@ -47,6 +47,11 @@ impl Agent {
         }
     }
 
+    /// The hop is down until there are routers again.
+    pub(crate) fn on_down(&mut self, now: Time) {
+        self.agent.on_down(now);
+    }
+
     /// Packets of the host's connections go to the base station from now on, and wait until it has them: before, they
     /// would pass it as those of unknown connections.
     fn go_by(&mut self, now: Time, station: IpAddr, routers: impl IntoIterator<Item = IpAddr>) {

@@ -93,7 +93,7 @@ struct Network {
     stations: Vec<Namespace>,
     mobile: Namespace,
     /// The channel.
-    _radio: Namespace,
+    radio: Namespace,
 }
 
 fn ip(words: &str) {
@@ -163,7 +163,7 @@ impl Network {
         join((&mobile, "air"), (&radio, "m"));
         radio.run(|| ip("link set dev m master channel")).unwrap();
         mobile.run(|| set("net.ipv4.conf.all.arp_notify", "1")).unwrap();
-        let network = Network { families, server, router, stations, mobile, _radio: radio };
+        let network = Network { families, server, router, stations, mobile, radio };
         for family in families {
             network.give_addresses(Addresses::of(*family));
         }
@@ -533,6 +533,99 @@ fn a_handoff_by_hand_goes_to_the_address_by_which_base_stations_know_each_other(
 }
 
 #[test]
+fn data_goes_on_at_once_when_the_carrier_of_the_hop_is_back() {
+    go_on_after_an_outage(Members::MOBILE, Outage::Carrier);
+}
+
+#[test]
+fn over_srp_data_goes_on_at_once_when_the_carrier_of_the_hop_is_back() {
+    go_on_after_an_outage(Members::OVER_SRP, Outage::Carrier);
+}
+
+#[test]
+fn data_goes_on_at_once_when_the_host_has_its_address_again() {
+    go_on_after_an_outage(Members::MOBILE, Outage::Address);
+}
+
+#[test]
+fn over_srp_data_goes_on_at_once_when_the_host_has_its_address_again() {
+    go_on_after_an_outage(Members::OVER_SRP, Outage::Address);
+}
+
+/// What the hop lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outage {
+    Carrier,
+    Address,
+}
+
+/// A hop without its carrier or without the host's addresses for so long that timers have backed off; then it is there
+/// again, with the same router. Data of both versions of IP and of both directions goes on.
+fn go_on_after_an_outage(agent: &str, outage: Outage) {
+    alone(|| {
+        let Some(network) = Network::of(1, &Family::ALL) else { return };
+        let members = Members::new("outage");
+        network.roam(0);
+        // The kernel does not wait with the next solicitation for the router's link address when the hop is there again.
+        for version in ["ipv4", "ipv6"] {
+            let name = format!("net.{version}.neigh.air.retrans_time_ms");
+            network.mobile.run(|| set(&name, "20")).unwrap();
+        }
+        let station = members.start(&network.stations[0], Members::STATION);
+        let mobile = members.start(&network.mobile, agent);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        let mut ends = Vec::new();
+        for family in Family::ALL {
+            let mut user = network.connect_by(family);
+            let (mut server, _) = listener.accept().unwrap();
+            server.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            user.write_all(b"a").unwrap();
+            server.read_exact(&mut [0]).unwrap();
+            ends.extend([user, server]);
+        }
+        let before = count(&mobile, "attachments");
+        let take = || match outage {
+            Outage::Carrier => network.radio.run(|| ip("link set dev m down")).unwrap(),
+            Outage::Address => {
+                let remove = || {
+                    V4.ip(&format!("address del {MOBILE}/24 dev air"));
+                    V6.ip(&format!("address del {}/128 dev air", V6.mobile));
+                    V6.ip("route del default");
+                };
+                network.mobile.run(remove).unwrap();
+            }
+        };
+        let give = || match outage {
+            Outage::Carrier => network.radio.run(|| ip("link set dev m up")).unwrap(),
+            Outage::Address => {
+                let add = || {
+                    V4.add(&format!("{MOBILE}/24"), "air");
+                    V6.add(&format!("{}/128", V6.mobile), "air");
+                };
+                network.mobile.run(add).unwrap();
+                network.roam(0);
+            }
+        };
+        take();
+        thread::sleep(Duration::from_millis(100));
+        ends.iter_mut().for_each(|end| end.write_all(b"b").unwrap());
+        // The last retransmission was after 3 s, the next one is after 6 s.
+        thread::sleep(Duration::from_secs(4));
+        give();
+        let clock = Clock::start();
+        ends.iter_mut().for_each(|end| end.read_exact(&mut [0]).unwrap());
+        let took = clock.now().since(Time::ZERO);
+        assert!(took < base::Duration::from_millis(500), "{took:?}");
+        assert!(count(&mobile, "attachments") > before);
+        assert_eq!(count(&mobile, "attachments whose state was lost"), 0);
+        network.mobile.run(|| mobile.stop()).unwrap();
+        station.stop();
+        network.assert_nothing_is_left();
+    });
+}
+
+#[test]
 fn both_ends_are_reset_if_the_base_station_that_has_the_state_is_gone() {
     reset_with_the_station(Members::MOBILE);
 }
@@ -620,13 +713,22 @@ fn over_srp_connections_go_on_with_a_base_station_or_an_agent_that_is_started_ag
 
 #[test]
 fn a_station_with_another_key_gets_no_state() {
+    at_a_station_with_another_key(Members::MOBILE);
+}
+
+#[test]
+fn over_srp_a_station_with_another_key_gets_no_state() {
+    at_a_station_with_another_key(Members::OVER_SRP);
+}
+
+fn at_a_station_with_another_key(agent: &str) {
     alone(|| {
         let Some(network) = Network::new(2) else { return };
         let (members, others) = (Members::new("key"), Members::new("other-key"));
         network.roam(0);
         let first = members.start(&network.stations[0], Members::STATION);
         let second = others.start(&network.stations[1], Members::STATION);
-        let mobile = members.start(&network.mobile, Members::MOBILE);
+        let mobile = members.start(&network.mobile, agent);
         wait_for_attachments(&mobile, 1);
         let listener = network.listen();
         let mut user = network.connect();
@@ -636,6 +738,7 @@ fn a_station_with_another_key_gets_no_state() {
         network.roam(1);
         thread::sleep(Duration::from_millis(700));
         assert!(count(&second, "messages that are not authentic") > 0);
+        assert_eq!(count(&second, "SRP segments"), 0);
         assert_eq!(count(&first, "connections handed over"), 0);
         // Who opens a connection to a base station without the key gets no answer.
         let ask = || TcpStream::connect(("198.18.9.1", wire::Mobility::PORT)).unwrap();
@@ -653,6 +756,42 @@ fn a_station_with_another_key_gets_no_state() {
         server.read_exact(&mut [0]).unwrap();
         network.mobile.run(|| mobile.stop()).unwrap();
         [first, second].into_iter().for_each(Daemon::stop);
+    });
+}
+
+#[test]
+fn over_srp_a_host_with_another_key_has_no_association_and_its_connections_pass_as_they_are() {
+    alone(|| {
+        let Some(network) = Network::new(1) else { return };
+        let (members, others) = (Members::new("host-key"), Members::new("other-host-key"));
+        network.roam(0);
+        network.count_segments();
+        let station = members.start(&network.stations[0], Members::STATION);
+        let mobile = others.start(&network.mobile, Members::OVER_SRP);
+        let listener = network.listen();
+        thread::spawn(move || serve(&listener));
+        // It waits until the agent knows that there is no base station of its network, 12 s at most.
+        let clock = Clock::start();
+        let stream = network.connect();
+        assert!(clock.now() < Time::ZERO + base::Duration::from_secs(16));
+        let before = network.segments();
+        const LEN: usize = 300_000;
+        assert!(transfer(stream, 1, LEN));
+        // The next one need not wait.
+        let clock = Clock::start();
+        assert!(transfer(network.connect(), 2, LEN));
+        assert!(clock.now() < Time::ZERO + base::Duration::from_secs(5));
+        assert!(network.segments() > before);
+        assert!(count(&station, "messages that are not authentic") > 0);
+        assert_eq!(count(&mobile, "attachments after which transfer resumed"), 0);
+        for end in [&station, &mobile] {
+            assert_eq!(count(end, "split connections"), 0);
+            assert_eq!(count(end, "SRP segments"), 0);
+        }
+        assert_eq!(network.stations[0].run(routes_to_the_host).unwrap(), "");
+        network.mobile.run(|| mobile.stop()).unwrap();
+        station.stop();
+        network.assert_nothing_is_left();
     });
 }
 

@@ -114,8 +114,8 @@ fn station(
     let settings = Station { mtu: hop, secret: key.secret.clone(), ..settings.clone() };
     let tcp = tcp_within(gateway, mtu);
     let random = Seed(getrandom::u64()?).stream("station");
-    let mut station =
-        BaseStation::with_exchange(settings, own, &tcp, random, |_| Mailbox::new(bell));
+    let mailbox = Mailbox::new(bell, Arc::clone(&guests));
+    let mut station = BaseStation::with_exchange(settings, own, &tcp, random, |_| mailbox);
     station.gather([false, true].map(tunnel::overhead));
     let key = key.clone();
     let courier: StartCourier =

@@ -49,7 +49,7 @@ impl Guests {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&mobile)
     }
 
-    /// Its connections have gone to another base station.
+    /// Its connections have gone to another base station, or it is known here no more.
     pub(crate) fn leave(&self, mobile: IpAddr) {
         let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(addresses) = attached.remove(&mobile) {

@@ -111,6 +111,7 @@ impl<E: Exchange> BaseStation<E> {
                 }
             }
             Action::Forget { mobile, other } => {
+                self.exchange.forget(mobile);
                 self.held.remove(&mobile);
                 for client in self.connections_of([Some(mobile), other]) {
                     self.relays.remove(now, &client);

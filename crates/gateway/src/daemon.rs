@@ -301,10 +301,15 @@ impl Daemon {
     /// The mobile host is attached to a base station, whatever its routes say. Returns false if it is no mobile host.
     ///
     /// # Errors
-    /// If it has ended.
+    /// If it has ended, or if base stations know the host by an address of the other version of IP.
     pub fn attach(&self, station: IpAddr) -> Result<bool, Error> {
-        let attached = self.workers.call_each(move |now, plane, _| plane.attach(now, station))?;
-        Ok(attached.contains(&true))
+        let attach = move |now, plane: &mut Plane, _: &_| {
+            plane.agent().map(|agent| agent.attach(now, station))
+        };
+        match self.workers.call_each(attach)?.into_iter().flatten().next() {
+            Some(false) => Err(Error::Version(station)),
+            attached => Ok(attached.is_some()),
+        }
     }
 
     /// Copies of the packets from and to a user, and the clock of their times; a capture before
@@ -353,10 +358,13 @@ fn watch_hop(gateway: &Gateway, workers: &Workers) -> Result<HopWatch, Error> {
     let watch = match (gateway.mode(), workers.first()) {
         (Mode::Mobile, Some(caller)) => {
             let attach = move |hop: &Attachment| {
-                if let Some(station) = hop.router() {
-                    // One that has ended need not know.
-                    let _ = caller.call(move |now, plane, _| plane.attach(now, station));
-                }
+                let (is_usable, routers) = (hop.is_usable(), hop.routers.map(Option::flatten));
+                // One that has ended need not know.
+                let _ = caller.call(move |now, plane, _| match plane.agent() {
+                    Some(agent) if is_usable => agent.on_routers(now, routers),
+                    Some(agent) => agent.on_down(now),
+                    None => {}
+                });
             };
             attach(&Netlink::open()?.attachment(&gateway.wan));
             // Each router is another base station.
@@ -372,7 +380,12 @@ fn watch_hop(gateway: &Gateway, workers: &Workers) -> Result<HopWatch, Error> {
         }
         _ => {
             let tell = workers.hop_bell();
-            HopWatch::start(&gateway.wan, hop_watch::SETTLING, move |_| tell())
+            let tell = move |hop: &Attachment| {
+                if hop.is_usable() {
+                    tell();
+                }
+            };
+            HopWatch::start(&gateway.wan, hop_watch::SETTLING, tell)
         }
     };
     Ok(watch?)

@@ -4,6 +4,7 @@ use crate::doctor;
 use crate::marking::MarkingError;
 use crate::peer::PeerError;
 use std::io;
+use std::net::IpAddr;
 use thiserror::Error;
 
 /// Why a gateway cannot run.
@@ -62,6 +63,9 @@ pub enum Error {
     /// One of its devices is gone.
     #[error("a device of the gateway was removed")]
     Removed,
+    /// The base station's address is not of the version of IP of the address by which base stations know the host.
+    #[error("{0} is not of the version of IP of the address by which base stations know this host")]
+    Version(IpAddr),
     /// There is no randomness for secrets.
     #[error("no random numbers: {0}")]
     Random(#[from] getrandom::Error),

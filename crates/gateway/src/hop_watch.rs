@@ -21,7 +21,7 @@ pub(crate) struct HopWatch {
 
 impl HopWatch {
     /// Calls `tell` whenever packets can pass an interface of the calling thread's network namespace that could not
-    /// before, or can pass by another way. It looks when `settling` has passed after the kernel has told of anything.
+    /// before, or can pass by another way; and when they cannot any more. It looks when `settling` has passed after the kernel has told of anything.
     pub(crate) fn start(
         interface: &str,
         settling: Duration,
@@ -42,6 +42,7 @@ impl HopWatch {
                     tell(&now);
                 } else if before.is_usable() && !now.is_usable() {
                     info!(interface, "the hop is down");
+                    tell(&now);
                 }
                 before = now;
             }

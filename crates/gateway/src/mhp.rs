@@ -20,6 +20,7 @@ pub(crate) use tunnels::{End, Tunnels};
 use crate::peer::PeerError;
 use channel::PresharedKey;
 use live::{Error, Netlink};
+use scenario::Gateway;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
@@ -42,9 +43,16 @@ impl NetworkKey {
     }
 }
 
-/// The node's own addresses of both versions of IP: those of an interface; the unspecified one where there is none.
-pub(crate) fn addresses(interface: &str) -> Result<[IpAddr; 2], Error> {
-    let addresses = Netlink::open()?.attachment(interface).addresses;
+/// The addresses of IPv4 and of IPv6 by which others know a gateway's node: those of the interface of the hop that are
+/// not of the link alone, or, of a version that it has none of, those of its LAN; the unspecified one where there is none.
+pub(crate) fn addresses(gateway: &Gateway) -> Result<[IpAddr; 2], Error> {
+    let netlink = Netlink::open()?;
+    let addresses: Vec<IpAddr> = [&gateway.wan]
+        .into_iter()
+        .chain(&gateway.lan)
+        .flat_map(|interface| netlink.attachment(interface).addresses)
+        .filter(|address| !matches!(address, IpAddr::V4(address) if address.is_link_local()))
+        .collect();
     let of = |is_ipv6, none: IpAddr| {
         addresses.iter().copied().find(|address| address.is_ipv6() == is_ipv6).unwrap_or(none)
     };

@@ -111,19 +111,20 @@ fn station(
     key: &NetworkKey,
     mtu: u16,
 ) -> Result<Parts, Error> {
-    let guests = Guests::new(&gateway.wan)?;
-    let own = mhp::addresses(&gateway.wan)?;
+    let own = mhp::addresses(gateway)?;
+    let guests = Guests::new(&gateway.wan, own)?;
     let hop = hop_mtu(gateway)?;
     let tunnels = Tunnels::new(End::Station, key, hop);
-    let way = Messages::of_station(own, Keys::new(&key.secret), tunnels, Arc::clone(&guests));
+    let at = (gateway.wan.as_str(), own);
+    let way = Messages::of_station(at, Keys::new(&key.secret), tunnels, Arc::clone(&guests));
     let way = way.map_err(at_messages)?;
     let (bell, bells) = mpsc::channel();
     let settings = Station { mtu: hop, secret: key.secret.clone(), ..settings.clone() };
     let tcp = tcp_within(gateway, mtu);
     let random = Seed(getrandom::u64()?).stream("station");
-    let mut station =
-        BaseStation::with_exchange(settings, own, &tcp, random, |_| Mailbox::new(bell));
-    station.gather(tunnel::overhead(own[0].is_ipv6()));
+    let mailbox = Mailbox::new(bell, Arc::clone(&guests));
+    let mut station = BaseStation::with_exchange(settings, own, &tcp, random, |_| mailbox);
+    station.gather([false, true].map(tunnel::overhead));
     let key = key.clone();
     let courier: StartCourier =
         Box::new(move |caller| Courier::start(caller, bells, key, guests).map_err(at_messages));
@@ -137,18 +138,19 @@ fn mobile(
     key: &NetworkKey,
     mtu: u16,
 ) -> Result<Parts, Error> {
-    let own = mhp::addresses(&gateway.wan)?;
+    let own = mhp::addresses(gateway)?;
     let hop = hop_mtu(gateway)?;
     let has_srp = settings.hop == HopTransport::Srp;
     let tunnels = has_srp.then(|| Tunnels::new(End::Mobile, key, hop));
-    let way = Messages::of_mobile(own, Keys::new(&key.secret), tunnels).map_err(at_messages)?;
+    let at = (gateway.wan.as_str(), own);
+    let way = Messages::of_mobile(at, Keys::new(&key.secret), tunnels).map_err(at_messages)?;
     let settings = Mobile { mtu: hop, secret: key.secret.clone(), ..settings.clone() };
     let tcp = tcp_within(gateway, mtu);
     let random = Seed(getrandom::u64()?).stream("mobile");
     let mut agent = MobileAgent::new(&settings, own, &tcp, random);
     // One handoff takes longer than a millisecond.
     agent.number_from(tunnel::unix_time() / 1_000_000);
-    agent.gather(tunnel::overhead(own[0].is_ipv6()));
+    agent.gather([false, true].map(tunnel::overhead));
     let agent = Agent::new(agent, no_relays()?, &gateway.wan)?;
     Ok(Parts::with_way(Kind::Mobile(Box::new(agent)), way))
 }

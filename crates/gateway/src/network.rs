@@ -2,6 +2,7 @@
 //! packets of TCP and ICMP which the kernel forwards through them.
 
 use crate::host_settings::HostSettings;
+use crate::mhp;
 use live::inline::Side;
 use live::netlink::{self, Family, IpProtocol, Rule};
 use live::{Error, Netlink, Offload, Tun};
@@ -58,7 +59,7 @@ impl Network {
             netlink.index(interface)?;
         }
         let own = match gateway.mode() {
-            Mode::Mobile => Some(own_address(&netlink, &gateway.wan)?),
+            Mode::Mobile => Some(own_addresses(gateway)?),
             _ => None,
         };
         let [lan, wan] = Side::ALL.map(|side| device(&netlink, gateway, side, own));
@@ -75,7 +76,8 @@ impl Network {
         }
         let mut network = Network { netlink, rules: rules(gateway), host: None };
         if own.is_some() {
-            network.host = Some(HostSettings::set(&gateway.wan, settings)?);
+            let families = families(gateway).collect::<Vec<_>>();
+            network.host = Some(HostSettings::set(&gateway.wan, &families, settings)?);
         }
         network.direct()?;
         Ok((network, queues))
@@ -124,15 +126,17 @@ pub(crate) fn rules(gateway: &Gateway) -> Vec<Rule> {
             (sent, BUT_DEFAULT, Rule::MAIN),
             (sent, PRIORITY, STATION_TABLE),
         ];
-        let rules = of_host.map(|(interface, priority, table)| Rule {
-            family: Family::V4,
-            priority,
-            interface: interface.to_owned(),
-            protocol: Some(IpProtocol::Tcp),
-            table,
-            but_default: table == Rule::MAIN,
-        });
-        return rules.into();
+        let of_family = |family| {
+            of_host.map(|(interface, priority, table)| Rule {
+                family,
+                priority,
+                interface: interface.to_owned(),
+                protocol: Some(IpProtocol::Tcp),
+                table,
+                but_default: table == Rule::MAIN,
+            })
+        };
+        return families(gateway).flat_map(of_family).collect();
     }
     let is_marking = gateway.mode() == Mode::Spep;
     let mut rules = Vec::new();
@@ -172,12 +176,16 @@ pub(crate) fn name(protocol: IpProtocol) -> Option<&'static str> {
     }
 }
 
-/// The versions of IP that a gateway carries: the agent of a mobile host has one address, and the option that is marked
-/// is of IPv6, also where it gets into the packets.
+/// The versions of IP that a gateway carries: the agent of a mobile host, those of which the host has an address; and the
+/// option that is marked is of IPv6, also where it gets into the packets.
 pub(crate) fn families(gateway: &Gateway) -> impl Iterator<Item = Family> {
     let mode = gateway.mode();
+    let own = match mode {
+        Mode::Mobile => mhp::addresses(gateway).ok(),
+        _ => None,
+    };
     Family::available().filter(move |family| match mode {
-        Mode::Mobile => *family == Family::V4,
+        Mode::Mobile => own.is_some_and(|own| !of_family(own, *family).is_unspecified()),
         Mode::Spep => *family == Family::V6,
         Mode::Split if gateway.esp.is_some() => *family == Family::V6,
         _ => true,
@@ -211,13 +219,24 @@ impl Drop for Network {
     }
 }
 
-/// The IPv4 address of a mobile host: that of its interface.
-fn own_address(netlink: &Netlink, interface: &str) -> Result<IpAddr, Error> {
-    let mut addresses = netlink.attachment(interface).addresses.into_iter();
-    addresses.find(IpAddr::is_ipv4).ok_or_else(|| Error::System {
-        action: format!("looking for the IPv4 address of {interface}"),
-        source: io::ErrorKind::AddrNotAvailable.into(),
-    })
+/// The addresses of a mobile host: those of its interface.
+fn own_addresses(gateway: &Gateway) -> Result<[IpAddr; 2], Error> {
+    let own = mhp::addresses(gateway)?;
+    match own.iter().all(IpAddr::is_unspecified) {
+        false => Ok(own),
+        true => Err(Error::System {
+            action: format!("looking for the address of {}", gateway.wan),
+            source: io::ErrorKind::AddrNotAvailable.into(),
+        }),
+    }
+}
+
+/// That of the addresses of IPv4 and of IPv6.
+fn of_family([v4, v6]: [IpAddr; 2], family: Family) -> IpAddr {
+    match family {
+        Family::V4 => v4,
+        Family::V6 => v6,
+    }
 }
 
 /// The router's own addresses for its notices: those of the interface of the hop, and of a version of IP of which it has
@@ -233,16 +252,22 @@ pub(crate) fn remove_rules() -> Result<usize, Error> {
     let netlink = Netlink::open()?;
     let ours = netlink.rules();
     ours.iter().try_for_each(|rule| netlink.remove_rule(rule))?;
-    netlink.remove_default_route(Family::V4, STATION_TABLE)?;
+    remove_station_routes(&netlink)?;
     Ok(ours.len())
 }
 
-/// Makes the device of a side with a queue for each worker, and the routes by it; a host's own packets are from `own`.
+/// Removes the routes by the base station to which a mobile host is attached.
+pub(crate) fn remove_station_routes(netlink: &Netlink) -> Result<(), Error> {
+    Family::available().try_for_each(|family| netlink.remove_default_route(family, STATION_TABLE))
+}
+
+/// Makes the device of a side with a queue for each worker, and the routes by it; a host's own packets are from its own
+/// addresses of IPv4 and of IPv6.
 fn device(
     netlink: &Netlink,
     gateway: &Gateway,
     side: Side,
-    own: Option<IpAddr>,
+    own: Option<[IpAddr; 2]>,
 ) -> Result<Vec<Tun>, Error> {
     let name = DEVICES[side as usize];
     let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);
@@ -270,7 +295,7 @@ fn device(
     netlink.set_queue_length(name, QUEUE)?;
     netlink.set_up(name)?;
     for family in families(gateway) {
-        let source = own.filter(|_| side == Side::Lan);
+        let source = own.filter(|_| side == Side::Lan).map(|own| of_family(own, family));
         match netlink.add_default_route(family, name, TABLES[side as usize], source) {
             Err(error) if family == Family::V6 => warn!(%error, "without IPv6"),
             result => result?,

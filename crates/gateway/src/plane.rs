@@ -138,14 +138,11 @@ impl Plane {
         }
     }
 
-    /// A mobile host is attached to a base station. Returns false of anything else.
-    pub(crate) fn attach(&mut self, now: Time, station: IpAddr) -> bool {
+    /// The agent of a mobile host.
+    pub(crate) fn agent(&mut self) -> Option<&mut Agent> {
         match &mut self.kind {
-            Kind::Mobile(agent) => {
-                agent.attach(now, station);
-                true
-            }
-            _ => false,
+            Kind::Mobile(agent) => Some(agent),
+            _ => None,
         }
     }
 

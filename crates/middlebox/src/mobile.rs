@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use tcp::Config;
 use tcp::mechanism::Needs;
-use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload};
+use wire::{Body, Flags, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload, Segment};
 
 base::settings! {
     /// A mobile host, whose base stations (box `station`) split its connections. It tells each base
@@ -151,7 +151,9 @@ impl Settings for Mobile {
 
 /// The box in the mobile host.
 pub struct MobileAgent {
-    own: [IpAddr; 2],
+    /// The address by which base stations know the host, and that of the other version of IP.
+    name: IpAddr,
+    other: Option<IpAddr>,
     keys: Keys,
     attachment: Attachment,
     connections: Connections,
@@ -159,6 +161,8 @@ pub struct MobileAgent {
     hop: Option<Hop>,
     /// Packets of the host that wait for the base station.
     held: VecDeque<Packet>,
+    /// The hop is down: nothing reaches the base station.
+    is_down: bool,
     /// Connections whose other ends are to be reset, as this host names them.
     unreset: BTreeSet<[(IpAddr, u16); 2]>,
     /// When the base station is asked again to reset them.
@@ -182,20 +186,26 @@ impl MobileAgent {
     /// How often the base station is asked to reset the other ends.
     const RESET_INTERVAL: Duration = Duration::from_millis(500);
 
-    /// The agent of a host with these addresses and settings of TCP. `random` is for secrets.
+    /// The agent of a host with these addresses of IPv4 and of IPv6, one of which may be unspecified, and with these
+    /// settings of TCP. Base stations know it by the first that is specified, and have to have one of that version, too.
+    /// `random` is for secrets.
     #[must_use]
     pub fn new(settings: &Mobile, own: [IpAddr; 2], tcp: &Config, random: Random) -> MobileAgent {
+        let mut specified = own.into_iter().filter(|address| !address.is_unspecified());
+        let (name, other) = (specified.next().unwrap_or(own[0]), specified.next());
         let hop = match settings.hop {
             HopTransport::Tcp => None,
             HopTransport::Srp => Some(Hop::new(settings, own, tcp, random)),
         };
         MobileAgent {
             hop,
-            own,
+            name,
+            other,
             keys: Keys::new(&settings.secret),
-            attachment: Attachment::new(Some(own[1]), 0),
+            attachment: Attachment::new(name, other, 0),
             connections: Connections::default(),
             held: VecDeque::new(),
+            is_down: false,
             unreset: BTreeSet::new(),
             next_reset: Time::NEVER,
             counts: Counts::default(),
@@ -205,15 +215,21 @@ impl MobileAgent {
     /// Attachments are numbered from `first` on: higher than all numbers that an agent of the host before this one has
     /// used. To be called first.
     pub fn number_from(&mut self, first: u64) {
-        self.attachment = Attachment::new(Some(self.own[1]), first);
+        self.attachment = Attachment::new(self.name, self.other, first);
     }
 
     /// If the hop's transport is SRP: from now on, segments carry bytes whose payloads do not continue each other, and
-    /// packets of SRP have `overhead` bytes of headers before that of SRP.
-    pub fn gather(&mut self, overhead: u32) {
+    /// packets of SRP have `overheads` bytes of headers before that of SRP, over IPv4 and over IPv6.
+    pub fn gather(&mut self, overheads: [u32; 2]) {
         if let Some(hop) = &mut self.hop {
-            hop.gather(overhead);
+            hop.gather(overheads);
         }
+    }
+
+    /// The address by which base stations know the host.
+    #[must_use]
+    pub fn name(&self) -> IpAddr {
+        self.name
     }
 
     /// The connections that it carries on by SRP, to be looked at; none if the hop's transport is TCP.
@@ -221,9 +237,10 @@ impl MobileAgent {
         self.hop.as_mut().map(Hop::relays_mut)
     }
 
-    /// The host is attached to a base station. [`Middlebox::wake`] is to be called at
-    /// [`Middlebox::next_wake`].
+    /// The host is attached to a base station. Of one with an address of the link alone (`fe80::/10`), the agent asks for
+    /// the other one first. [`Middlebox::wake`] is to be called at [`Middlebox::next_wake`].
     pub fn on_attached(&mut self, now: Time, station: IpAddr) {
+        self.is_down = false;
         self.counts.attachments += 1;
         self.attachment.on_attached(now, station);
         if let Some(hop) = &mut self.hop {
@@ -231,9 +248,33 @@ impl MobileAgent {
         }
     }
 
+    /// The hop is down until the host is attached again. SRP sends nothing meanwhile; what the host's own TCP sends is lost,
+    /// but the last segment of each connection is kept and goes once more then: its timer has backed off.
+    pub fn on_down(&mut self, now: Time) {
+        self.is_down = true;
+        if let Some(hop) = &mut self.hop {
+            hop.suspend(now);
+        }
+    }
+
+    /// Keeps a copy of a segment that is sent in vain, in place of that of its connection before.
+    fn keep_copy(&mut self, packet: &Packet, segment: &Segment) {
+        if packet.payload.len == 0 && !segment.flags.intersects(Flags::SYN | Flags::FIN) {
+            return;
+        }
+        let connection = FourTuple::of_segment(&packet.ip, segment);
+        self.held.retain(|held| match &held.body {
+            Body::Tcp(segment) => FourTuple::of_segment(&held.ip, segment) != connection,
+            _ => true,
+        });
+        if self.held.len() < MobileAgent::MOST_HELD {
+            self.held.push_back(*packet);
+        }
+    }
+
     /// Processes a message of a base station.
     fn on_message(&mut self, now: Time, message: &Mobility, cx: &mut Context<'_>) {
-        if !self.keys.verify(self.own[0], message) {
+        if !self.keys.verify(self.name, message) {
             self.counts.forged += 1;
             return;
         }
@@ -296,7 +337,7 @@ impl MobileAgent {
             cx.send(self.message_to(station, message));
         }
         // No base station: they may go.
-        if !self.attachment.is_waiting() && !self.held.is_empty() {
+        if !self.attachment.is_waiting() && !self.is_down && !self.held.is_empty() {
             self.release(now, cx);
         }
         if let Some(hop) = &mut self.hop {
@@ -317,8 +358,8 @@ impl MobileAgent {
     }
 
     fn message_to(&self, station: IpAddr, message: Mobility) -> Packet {
-        let body = Body::Mobility(self.keys.sign(self.own[0], message));
-        Packet { ip: Ip::new(self.own[0], station), body, ..Packet::BLANK }
+        let body = Body::Mobility(self.keys.sign(self.name, message));
+        Packet { ip: Ip::new(self.name, station), body, ..Packet::BLANK }
     }
 }
 
@@ -345,10 +386,11 @@ impl Middlebox for MobileAgent {
                 Verdict::Consume
             }
             Body::Tcp(segment) => {
-                let to = FourTuple::of_segment(&packet.ip, segment);
+                let segment = *segment;
+                let to = FourTuple::of_segment(&packet.ip, &segment);
                 match from {
-                    Some(_) => self.connections.on_arrival(&to, segment),
-                    None => self.connections.on_departure(&to.reversed(), segment),
+                    Some(_) => self.connections.on_arrival(&to, &segment),
+                    None => self.connections.on_departure(&to.reversed(), &segment),
                 }
                 if from.is_some() {
                     // A base station that does not know the host yet lets segments pass, whose numbers are others.
@@ -360,6 +402,9 @@ impl Middlebox for MobileAgent {
                     let verdict = self.take(now, packet);
                     if let (Verdict::Consume, Some(hop)) = (verdict, &mut self.hop) {
                         hop.transmit(now, cx);
+                    }
+                    if verdict == Verdict::Forward && self.is_down {
+                        self.keep_copy(packet, &segment);
                     }
                     return verdict;
                 }

@@ -224,7 +224,7 @@ impl Gateway {
     }
 
     fn set_hop(&mut self, srp: srp::Config) {
-        self.relays.set_srp_hop(&srp);
+        self.relays.set_srp_hop([srp.clone(), srp.clone()]);
         self.srp = srp;
     }
 

@@ -197,12 +197,13 @@ impl<E: Exchange> BaseStation<E> {
         &mut self.relays
     }
 
-    /// From now on, segments carry bytes whose payloads do not continue each other, and packets of SRP have `overhead`
-    /// bytes of headers before that of SRP.
-    pub fn gather(&mut self, overhead: u32) {
+    /// From now on, segments carry bytes whose payloads do not continue each other, and packets of SRP have `overheads`
+    /// bytes of headers before that of SRP, over IPv4 and over IPv6.
+    pub fn gather(&mut self, overheads: [u32; 2]) {
         let Station { mtu, rate, share, .. } = self.settings;
         self.relays.gather();
-        self.relays.set_srp_hop(&srp_config((mtu, rate, share), overhead));
+        let of_hop = |overhead| srp_config((mtu, rate, share), overhead);
+        self.relays.set_srp_hop(overheads.map(of_hop));
     }
 
     /// Packets of SRP reach a mobile host from now on: those before were lost. [`Middlebox::wake`] is to be called

@@ -64,6 +64,17 @@ pub enum MobilityMessage {
         /// It is the answer: the base station has begun.
         is_done: bool,
     },
+    /// From a mobile host to its router, of which it knows an address of the link alone: by which address do others know
+    /// it, if it is a base station? The number is that of the attachment to be.
+    Solicit {
+        /// The mobile host: the packet may be from an address of the link.
+        mobile: IpAddr,
+    },
+    /// The answer.
+    Advertise {
+        /// The base station, by the address by which mobile hosts and other base stations know it.
+        station: IpAddr,
+    },
 }
 
 /// The outcome of an attachment.
@@ -86,6 +97,8 @@ const ADDRESS: usize = 16;
 const ATTACH: u8 = 129;
 const RESUME: u8 = 130;
 const RESET: u8 = 131;
+const SOLICIT: u8 = 132;
+const ADVERTISE: u8 = 133;
 
 impl Mobility {
     /// The UDP port of both ends, and the TCP port at which base stations hand over state: one of the
@@ -116,6 +129,7 @@ impl Mobility {
             MobilityMessage::Attach { .. } => 3 * ADDRESS + 4,
             MobilityMessage::Resume { .. } => 4,
             MobilityMessage::Reset { .. } => 2 * (ADDRESS + 2),
+            MobilityMessage::Solicit { .. } | MobilityMessage::Advertise { .. } => ADDRESS,
         };
         Udp::HEADER + COMMON + fields + Mobility::TAG
     }
@@ -128,6 +142,8 @@ impl Mobility {
             }
             MobilityMessage::Resume { outcome, .. } => (RESUME, outcome as u8),
             MobilityMessage::Reset { is_done, .. } => (RESET, u8::from(is_done)),
+            MobilityMessage::Solicit { .. } => (SOLICIT, 0),
+            MobilityMessage::Advertise { .. } => (ADVERTISE, 0),
         };
         let mut bytes = vec![VERSION, kind, detail, 0];
         bytes.extend_from_slice(&self.attachment.to_be_bytes());
@@ -146,6 +162,10 @@ impl Mobility {
                     put_address(Some(address), &mut bytes);
                     bytes.extend_from_slice(&port.to_be_bytes());
                 }
+            }
+            MobilityMessage::Solicit { mobile: address }
+            | MobilityMessage::Advertise { station: address } => {
+                put_address(Some(address), &mut bytes);
             }
         }
         bytes
@@ -196,6 +216,8 @@ impl Mobility {
                 fixed: end(ADDRESS + 2)?,
                 is_done: done == 1,
             },
+            (SOLICIT, 0) => MobilityMessage::Solicit { mobile: address(0)?? },
+            (ADVERTISE, 0) => MobilityMessage::Advertise { station: address(0)?? },
             _ => return None,
         };
         let read = Mobility { attachment, message, tag: *tag };

@@ -1,7 +1,7 @@
 //! What modes need besides packets: keys, a UDP port, a socket of the link.
 
 use super::Finding;
-use crate::mhp::NetworkKey;
+use crate::mhp::{self, NetworkKey};
 use crate::network;
 use crate::peer::{self, PeerError};
 use live::Netlink;
@@ -15,7 +15,9 @@ pub(super) fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
         Work::Spoof(_) => return gateway.esp.iter().map(esp_key).collect(),
         Work::Spep(..) => return Vec::new(),
         Work::Pair(_, peer) => peer,
-        Work::Station(_, file) | Work::Mobile(_, file) => return vec![network_key(file)],
+        Work::Station(_, file) | Work::Mobile(_, file) => {
+            return vec![network_key(file), known_by(gateway)];
+        }
         Work::Notify(notifier) => return vec![own_address(gateway), link(notifier)],
     };
     let mut findings = vec![keys(peer)];
@@ -80,6 +82,26 @@ fn link(notifier: &Notifier) -> Finding {
             Finding::error(about, "a file that is no socket is there", Some(mend))
         }
         _ => Finding::fine(about, "the driver of the hop, or its agent, reports there"),
+    }
+}
+
+/// The addresses by which base stations and mobile hosts know the node.
+fn known_by(gateway: &Gateway) -> Finding {
+    let about = "addresses";
+    match mhp::addresses(gateway) {
+        Ok(own) if own.iter().all(IpAddr::is_unspecified) => {
+            let wan = &gateway.wan;
+            let message =
+                format!("{wan} has no address by which base stations could know this node");
+            let mend = format!("ip address add ADDRESS dev {wan}");
+            Finding::error(about, message, Some(mend))
+        }
+        Ok(own) => {
+            let known = own.iter().filter(|address| !address.is_unspecified());
+            let all: Vec<_> = known.map(IpAddr::to_string).collect();
+            Finding::fine(about, format!("this node is known by {}", all.join(" and ")))
+        }
+        Err(error) => Finding::error(about, error.to_string(), None),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Requests and answers of a base station, between its thread and those that carry them.
 
+use super::Guests;
 use base::{Random, Time};
 use middlebox::mhp::{Answer, Exchange, Received, Request, Transferred};
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use wire::Payload;
 
@@ -27,12 +29,13 @@ pub(crate) struct Mailbox {
     asked: usize,
     /// Tells that there is something to be carried.
     bell: Sender<()>,
+    guests: Arc<Guests>,
 }
 
 impl Mailbox {
-    pub(crate) fn new(bell: Sender<()>) -> Mailbox {
+    pub(crate) fn new(bell: Sender<()>, guests: Arc<Guests>) -> Mailbox {
         let (outgoing, incoming) = (Vec::new(), VecDeque::new());
-        Mailbox { outgoing, incoming, received: Received::default(), asked: 0, bell }
+        Mailbox { outgoing, incoming, received: Received::default(), asked: 0, bell, guests }
     }
 
     fn post(&mut self, letter: Letter) {
@@ -61,7 +64,7 @@ impl Exchange for Mailbox {
     type Requester = Requester;
 
     fn anew(&self, _: Random) -> Mailbox {
-        Mailbox::new(self.bell.clone())
+        Mailbox::new(self.bell.clone(), Arc::clone(&self.guests))
     }
 
     fn ask(&mut self, _: Time, request: &Request, from: IpAddr) -> bool {
@@ -76,6 +79,10 @@ impl Exchange for Mailbox {
 
     fn poll(&mut self, _: Time) -> Option<Transferred<Requester>> {
         self.incoming.pop_front()
+    }
+
+    fn forget(&mut self, mobile: IpAddr) {
+        self.guests.leave(mobile);
     }
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {

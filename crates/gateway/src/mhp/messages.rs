@@ -4,10 +4,11 @@
 use super::{Guests, Tunnels};
 use crate::peer::listen;
 use base::Time;
+use live::Netlink;
 use live::inline::{Change, Received, Underlay};
 use middlebox::mhp::Keys;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use wire::{Body, Ip, Mobility, MobilityMessage, Packet};
@@ -16,6 +17,9 @@ use wire::{Body, Ip, Mobility, MobilityMessage, Packet};
 pub(crate) struct Messages {
     socket: UdpSocket,
     is_ipv6_socket: bool,
+    /// The interface of the hop: an address of the link alone is one of its link.
+    interface: String,
+    netlink: Netlink,
     own: [IpAddr; 2],
     keys: Keys,
     /// None at a mobile host whose connections go over the hop by TCP.
@@ -42,32 +46,49 @@ struct Attached {
 impl Messages {
     /// Opens the socket of a base station with these addresses, in the network namespace of the calling thread.
     pub(crate) fn of_station(
-        own: [IpAddr; 2],
+        (interface, own): (&str, [IpAddr; 2]),
         keys: Keys,
         tunnels: Tunnels,
         guests: Arc<Guests>,
     ) -> io::Result<Messages> {
-        Messages::open(own, keys, Some(tunnels), Node::Station(guests))
+        Messages::open((interface, own), keys, Some(tunnels), Node::Station(guests))
     }
 
     /// Opens that of a mobile host.
     pub(crate) fn of_mobile(
-        own: [IpAddr; 2],
+        (interface, own): (&str, [IpAddr; 2]),
         keys: Keys,
         tunnels: Option<Tunnels>,
     ) -> io::Result<Messages> {
-        Messages::open(own, keys, tunnels, Node::Mobile(Attached::default()))
+        Messages::open((interface, own), keys, tunnels, Node::Mobile(Attached::default()))
     }
 
     fn open(
-        own: [IpAddr; 2],
+        (interface, own): (&str, [IpAddr; 2]),
         keys: Keys,
         tunnels: Option<Tunnels>,
         of: Node,
     ) -> io::Result<Messages> {
         let socket = listen(SocketAddr::from((Ipv6Addr::UNSPECIFIED, Mobility::PORT)))?;
         let is_ipv6_socket = socket.local_addr()?.is_ipv6();
-        Ok(Messages { socket, is_ipv6_socket, own, keys, tunnels, of })
+        let (interface, netlink) =
+            (interface.to_owned(), Netlink::open().map_err(io::Error::other)?);
+        Ok(Messages { socket, is_ipv6_socket, interface, netlink, own, keys, tunnels, of })
+    }
+
+    /// Where a peer listens.
+    fn place(&self, peer: IpAddr) -> SocketAddr {
+        match peer {
+            IpAddr::V4(address) if self.is_ipv6_socket => {
+                SocketAddr::from((address.to_ipv6_mapped(), Mobility::PORT))
+            }
+            IpAddr::V6(address) if address.is_unicast_link_local() => {
+                // If it is gone, nothing can be sent.
+                let link = self.netlink.index(&self.interface).unwrap_or(0);
+                SocketAddrV6::new(address, Mobility::PORT, 0, link).into()
+            }
+            address => SocketAddr::from((address, Mobility::PORT)),
+        }
     }
 
     /// The address of this node by which a peer knows it.
@@ -80,10 +101,10 @@ impl Messages {
         let (own, body) = (self.own(source), Body::Mobility(message));
         let packet = Box::new(Packet { ip: Ip::new(source, own), body, ..Packet::BLANK });
         match (&mut self.of, message.message) {
-            (Node::Station(guests), MobilityMessage::Attach { .. })
+            (Node::Station(guests), MobilityMessage::Attach { other, .. })
                 if self.keys.verify(source, &message) =>
             {
-                guests.arrive(source);
+                guests.arrive(source, other);
             }
             (Node::Mobile(attached), MobilityMessage::Resume { incarnation, .. }) => {
                 let is_valid = attached.station == Some(source) && self.keys.verify(own, &message);
@@ -183,12 +204,8 @@ impl Underlay for Messages {
         let peer = packet.ip.destination;
         match &packet.body {
             Body::Mobility(message) => {
-                let to = match peer {
-                    IpAddr::V4(address) if self.is_ipv6_socket => address.to_ipv6_mapped().into(),
-                    address => address,
-                };
                 // What is not sent is lost, as on any network; it is sent again.
-                let _ = self.socket.send_to(&message.to_bytes(), (to, Mobility::PORT));
+                let _ = self.socket.send_to(&message.to_bytes(), self.place(peer));
                 if matches!(message.message, MobilityMessage::Attach { .. }) {
                     self.on_attach(now, peer);
                 }

@@ -19,14 +19,81 @@ use std::time::Duration;
 const MOBILE: &str = "198.18.9.9";
 const SERVER: &str = "198.18.0.1";
 
+/// The addresses of a network of one version of IP.
+struct Addresses {
+    family: Family,
+    mobile: &'static str,
+    server: &'static str,
+}
+
+const V4: Addresses = Addresses { family: Family::V4, mobile: MOBILE, server: SERVER };
+const V6: Addresses =
+    Addresses { family: Family::V6, mobile: "2001:db8:9::9", server: "2001:db8::1" };
+
+impl Addresses {
+    fn of(family: Family) -> &'static Addresses {
+        match family {
+            Family::V4 => &V4,
+            Family::V6 => &V6,
+        }
+    }
+
+    /// What all commands of this version begin with.
+    fn ip(&self, words: &str) {
+        ip(&format!("{} {words}", if self.family == Family::V4 { "-4" } else { "-6" }));
+    }
+
+    /// Adds an address that is of use at once.
+    fn add(&self, address: &str, device: &str) {
+        let nodad = if self.family == Family::V4 { "" } else { " nodad" };
+        self.ip(&format!("address add {address} dev {device}{nodad}"));
+    }
+
+    /// Adds a node's address in a wired network, and with IPv6, the one of the link that its solicitations have.
+    fn add_wired(&self, network: usize, node: u8, device: &str) {
+        self.add(&format!("{}/{}", self.wired(network, node), self.wired_prefix()), device);
+        if self.family == Family::V6 {
+            self.add(&format!("fe80::{node}/64"), device);
+        }
+    }
+
+    /// The length of the prefix of one host.
+    fn host(&self) -> u8 {
+        if self.family == Family::V4 { 32 } else { 128 }
+    }
+
+    /// A number's network between a base station and the router, or with 0, between that and the server: the address of a
+    /// node in it.
+    fn wired(&self, network: usize, node: u8) -> String {
+        match self.family {
+            Family::V4 => format!("198.18.{network}.{node}"),
+            Family::V6 if network == 0 => format!("2001:db8::{node}"),
+            Family::V6 => format!("2001:db8:{network}::{node}"),
+        }
+    }
+
+    fn wired_prefix(&self) -> u8 {
+        if self.family == Family::V4 { 24 } else { 64 }
+    }
+
+    /// The address of a base station on the radio channel: of IPv6, it has one of the link alone.
+    fn on_air(&self, station: usize) -> String {
+        match self.family {
+            Family::V4 => format!("198.18.9.{}", 1 + station),
+            Family::V6 => format!("fe80::{}", 1 + station),
+        }
+    }
+}
+
 /// A server, a router, base stations and a mobile host on one radio channel.
 struct Network {
+    families: &'static [Family],
     server: Namespace,
     router: Namespace,
     stations: Vec<Namespace>,
     mobile: Namespace,
     /// The channel.
-    _radio: Namespace,
+    radio: Namespace,
 }
 
 fn ip(words: &str) {
@@ -50,7 +117,13 @@ fn join(left: (&Namespace, &str), right: (&Namespace, &str)) {
 }
 
 impl Network {
-    fn new(stations: u8) -> Option<Network> {
+    /// One of IPv4.
+    fn new(stations: usize) -> Option<Network> {
+        Network::of(stations, &[Family::V4])
+    }
+
+    /// One with these versions of IP.
+    fn of(stations: usize, families: &'static [Family]) -> Option<Network> {
         let create = |what: &str| Namespace::create(what).ok();
         let Some(server) = create("server") else {
             eprintln!("SKIPPED: real packets are not permitted");
@@ -58,83 +131,113 @@ impl Network {
         };
         let [router, mobile, radio] =
             ["router", "mobile", "radio"].map(|what| create(what).unwrap());
-        let nodes: Vec<_> =
+        let stations: Vec<_> =
             (0..stations).map(|n| create(&format!("station{n}")).unwrap()).collect();
-        for node in nodes.iter().chain([&server, &router, &mobile, &radio]) {
-            node.run(|| Netlink::open().unwrap().set_up("lo").unwrap()).unwrap();
+        for node in stations.iter().chain([&server, &router, &mobile, &radio]) {
+            node.run(|| {
+                // No link-local addresses but those that are given: they would be of use only after a second.
+                set("net.ipv6.conf.default.addr_gen_mode", "1");
+                Netlink::open().unwrap().set_up("lo").unwrap();
+            })
+            .unwrap();
         }
-        join((&server, "eth"), (&router, "server"));
-        server
-            .run(|| {
-                ip(&format!("address add {SERVER}/24 dev eth"));
-                ip("route add default via 198.18.0.2");
-            })
-            .unwrap();
-        router
-            .run(|| {
+        for node in stations.iter().chain([&router]) {
+            node.run(|| {
                 set("net.ipv4.ip_forward", "1");
-                ip("address add 198.18.0.2/24 dev server");
+                set("net.ipv6.conf.all.forwarding", "1");
             })
             .unwrap();
+        }
         radio
             .run(|| {
                 ip("link add dev channel type bridge");
                 ip("link set dev channel up");
             })
             .unwrap();
-        for (n, node) in nodes.iter().enumerate() {
-            let (lan, air) = (format!("s{n}"), format!("a{n}"));
-            join((node, "lan"), (&router, &lan));
-            join((node, "air"), (&radio, &air));
-            radio.run(|| ip(&format!("link set dev {air} master channel"))).unwrap();
-            router.run(|| ip(&format!("address add 198.18.{}.2/24 dev {lan}", 10 + n))).unwrap();
-            node.run(|| {
-                set("net.ipv4.ip_forward", "1");
-                ip(&format!("address add 198.18.{}.1/24 dev lan", 10 + n));
-                ip(&format!("address add 198.18.9.{}/24 dev air", 1 + n));
-                ip(&format!("route add default via 198.18.{}.2", 10 + n));
-            })
-            .unwrap();
-            // By which one station finds another one.
-            router
-                .run(|| ip(&format!("route add 198.18.9.{}/32 via 198.18.{}.1", 1 + n, 10 + n)))
-                .unwrap();
-        }
-        for (n, node) in nodes.iter().enumerate() {
-            for other in (0..nodes.len()).filter(|&other| other != n) {
-                let via = format!("route add 198.18.9.{}/32 via 198.18.{}.2", 1 + other, 10 + n);
-                node.run(|| ip(&via)).unwrap();
-            }
+        join((&server, "eth"), (&router, "server"));
+        for (n, node) in stations.iter().enumerate() {
+            join((node, "lan"), (&router, &format!("s{n}")));
+            join((node, "air"), (&radio, &format!("a{n}")));
+            radio.run(|| ip(&format!("link set dev a{n} master channel"))).unwrap();
         }
         join((&mobile, "air"), (&radio, "m"));
         radio.run(|| ip("link set dev m master channel")).unwrap();
-        mobile
+        mobile.run(|| set("net.ipv4.conf.all.arp_notify", "1")).unwrap();
+        let network = Network { families, server, router, stations, mobile, radio };
+        for family in families {
+            network.give_addresses(Addresses::of(*family));
+        }
+        Some(network)
+    }
+
+    fn give_addresses(&self, of: &Addresses) {
+        let prefix = of.wired_prefix();
+        self.server
             .run(|| {
-                set("net.ipv4.conf.all.arp_notify", "1");
-                ip(&format!("address add {MOBILE}/24 dev air"));
+                of.add_wired(0, 1, "eth");
+                of.ip(&format!("route add default via {}", of.wired(0, 2)));
             })
             .unwrap();
-        Some(Network { server, router, stations: nodes, mobile, _radio: radio })
+        self.router.run(|| of.add_wired(0, 2, "server")).unwrap();
+        for (n, node) in self.stations.iter().enumerate() {
+            let [station, router] = [1, 2].map(|node| of.wired(10 + n, node));
+            self.router.run(|| of.add_wired(10 + n, 2, &format!("s{n}"))).unwrap();
+            node.run(|| {
+                of.add_wired(10 + n, 1, "lan");
+                of.add(&format!("{}/{prefix}", of.on_air(n)), "air");
+                of.ip(&format!("route add default via {router}"));
+            })
+            .unwrap();
+            // By which one station finds another one.
+            if of.family == Family::V4 {
+                let air = of.on_air(n);
+                self.router.run(|| of.ip(&format!("route add {air}/32 via {station}"))).unwrap();
+                for other in (0..self.stations.len()).filter(|&other| other != n) {
+                    let via = format!("route add {}/32 via {router}", of.on_air(other));
+                    node.run(|| of.ip(&via)).unwrap();
+                }
+            }
+        }
+        self.mobile
+            .run(|| match of.family {
+                Family::V4 => of.add(&format!("{}/24", of.mobile), "air"),
+                Family::V6 => {
+                    of.add("fe80::9/64", "air");
+                    of.add(&format!("{}/128", of.mobile), "air");
+                }
+            })
+            .unwrap();
     }
 
     /// The mobile host goes to a base station, and its packets follow.
     fn roam(&self, station: usize) {
-        self.router
-            .run(|| ip(&format!("route replace {MOBILE}/32 via 198.18.{}.1", 10 + station)))
-            .unwrap();
-        self.mobile
-            .run(|| ip(&format!("route replace default via 198.18.9.{}", 1 + station)))
-            .unwrap();
+        for of in self.families.iter().map(|family| Addresses::of(*family)) {
+            self.lead(of, station);
+            let via = of.on_air(station);
+            self.mobile.run(|| of.ip(&format!("route replace default via {via} dev air"))).unwrap();
+        }
     }
 
-    /// A listener of the server's.
+    /// The packets to the mobile host go to a base station.
+    fn lead(&self, of: &Addresses, station: usize) {
+        let (to, via) = (format!("{}/{}", of.mobile, of.host()), of.wired(10 + station, 1));
+        self.router.run(|| of.ip(&format!("route replace {to} via {via}"))).unwrap();
+    }
+
+    /// A listener of the server's, for both versions of IP.
     fn listen(&self) -> TcpListener {
-        self.server.run(|| TcpListener::bind((SERVER, 80)).unwrap()).unwrap()
+        self.server.run(|| TcpListener::bind(("::", 80)).unwrap()).unwrap()
     }
 
     /// A connection of the mobile host's.
     fn connect(&self) -> TcpStream {
-        let stream = self.mobile.run(|| TcpStream::connect((SERVER, 80)).unwrap()).unwrap();
+        self.connect_by(self.families[0])
+    }
+
+    /// One by a version of IP.
+    fn connect_by(&self, family: Family) -> TcpStream {
+        let server = Addresses::of(family).server;
+        let stream = self.mobile.run(|| TcpStream::connect((server, 80)).unwrap()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
         stream
@@ -222,7 +325,7 @@ fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations()
         const LEN: usize = 3_000_000;
         let serving = thread::spawn(move || {
             let (mut stream, from) = listener.accept().unwrap();
-            assert_eq!(from.ip().to_string(), MOBILE);
+            assert_eq!(from.ip().to_canonical().to_string(), MOBILE);
             let mut reading = stream.try_clone().unwrap();
             let writing = thread::spawn(move || {
                 for part in content(2, LEN).chunks(LEN / 100) {
@@ -266,28 +369,8 @@ fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations()
         // What is no mobile host cannot be attached.
         assert!(!stations[0].attach("198.18.9.2".parse().unwrap()).unwrap());
         stations.into_iter().for_each(Daemon::stop);
-        // The host's settings are as they were, and the base stations have no routes to it.
-        network
-            .mobile
-            .run(move || {
-                mobile.stop();
-                let netlink = Netlink::open().unwrap();
-                assert!(netlink.rules().is_empty());
-                assert!(netlink.all_rules().iter().any(|rule| rule.priority == 0));
-                let forwarding = fs::read_to_string("/proc/sys/net/ipv4/conf/air/forwarding");
-                assert_eq!(forwarding.unwrap().trim(), "0");
-            })
-            .unwrap();
-        for station in &network.stations {
-            station
-                .run(|| {
-                    let route = Netlink::open().unwrap().route_to(MOBILE.parse().unwrap()).unwrap();
-                    assert_eq!(route.device, "air");
-                    let done = Command::new("ip").args(["route", "show", MOBILE]).output().unwrap();
-                    assert!(done.stdout.is_empty(), "{}", String::from_utf8_lossy(&done.stdout));
-                })
-                .unwrap();
-        }
+        network.mobile.run(|| mobile.stop()).unwrap();
+        network.assert_nothing_is_left();
     });
 }
 
@@ -337,6 +420,208 @@ fn over_srp_a_download_and_an_upload_go_on_through_handoffs_with_losses() {
         assert_eq!(count(&mobile, "attachments whose state was lost"), 0);
         network.mobile.run(|| mobile.stop()).unwrap();
         stations.into_iter().for_each(Daemon::stop);
+    });
+}
+
+#[test]
+fn over_ipv6_transfers_go_on_through_handoffs_with_losses() {
+    transfers_by(&[Family::V6], Members::MOBILE);
+}
+
+#[test]
+fn over_srp_and_ipv6_transfers_go_on_through_handoffs_with_losses() {
+    transfers_by(&[Family::V6], Members::OVER_SRP);
+}
+
+#[test]
+fn connections_of_both_versions_of_ip_move_with_their_host() {
+    transfers_by(&[Family::V4, Family::V6], Members::MOBILE);
+}
+
+#[test]
+fn over_srp_connections_of_both_versions_of_ip_move_with_their_host() {
+    transfers_by(&[Family::V4, Family::V6], Members::OVER_SRP);
+}
+
+/// Two transfers of each version of IP, through handoffs and losses. Base stations have addresses of IPv6 that are of the
+/// link alone on the radio channel.
+fn transfers_by(families: &'static [Family], agent: &str) {
+    alone(|| {
+        let Some(network) = Network::of(3, families) else { return };
+        let members = Members::new("versions");
+        network.lose(1);
+        network.roam(0);
+        let station = |node| members.start(node, Members::STATION);
+        let stations: Vec<_> = network.stations.iter().map(station).collect();
+        let mobile = members.start(&network.mobile, agent);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        thread::spawn(move || serve(&listener));
+        const LEN: usize = 4_000_000;
+        let transfers: Vec<_> = families
+            .iter()
+            .flat_map(|family| [*family; 2])
+            .zip(0..)
+            .map(|(family, number)| {
+                let stream = network.connect_by(family);
+                thread::spawn(move || assert!(transfer(stream, 2 * number, LEN), "it was reset"))
+            })
+            .collect();
+        let count_of = transfers.len() as u64;
+        for station in [1, 2, 0, 1, 0, 2] {
+            thread::sleep(Duration::from_millis(400));
+            network.roam(station);
+        }
+        transfers.into_iter().for_each(|transfer| transfer.join().unwrap());
+        let total = |name| stations.iter().map(|station| count(station, name)).sum::<u64>();
+        assert_eq!(total("split connections"), count_of);
+        assert!(total("connections taken over") >= count_of, "{}", total("connections taken over"));
+        assert_eq!(count(&mobile, "attachments whose state was lost"), 0);
+        // Those that the server opens, too.
+        for family in families {
+            let of = Addresses::of(*family);
+            let accept = || TcpListener::bind((of.mobile, 81)).unwrap();
+            let listener = network.mobile.run(accept).unwrap();
+            let connect = || TcpStream::connect((of.mobile, 81)).unwrap();
+            let mut caller = network.server.run(connect).unwrap();
+            let (mut called, from) = listener.accept().unwrap();
+            assert_eq!(from.ip().to_string(), of.server);
+            caller.write_all(b"a").unwrap();
+            called.read_exact(&mut [0]).unwrap();
+        }
+        assert_eq!(total("split connections"), count_of + families.len() as u64);
+        network.mobile.run(|| mobile.stop()).unwrap();
+        stations.into_iter().for_each(Daemon::stop);
+        network.assert_nothing_is_left();
+    });
+}
+
+#[test]
+fn a_handoff_by_hand_goes_to_the_address_by_which_base_stations_know_each_other() {
+    alone(|| {
+        let Some(network) = Network::of(2, &[Family::V6]) else { return };
+        let members = Members::new("by-hand");
+        network.roam(0);
+        let station = |node| members.start(node, Members::STATION);
+        let stations: Vec<_> = network.stations.iter().map(station).collect();
+        let mobile = members.start(&network.mobile, Members::OVER_SRP);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        let mut user = network.connect();
+        let (mut server, _) = listener.accept().unwrap();
+        user.write_all(b"a").unwrap();
+        server.read_exact(&mut [0]).unwrap();
+        // The host's default route does not change, but there is one to the other base station.
+        let other = V6.wired(11, 1);
+        network.lead(&V6, 1);
+        network
+            .mobile
+            .run(|| V6.ip(&format!("route add {other} via {} dev air", V6.on_air(1))))
+            .unwrap();
+        assert!(mobile.attach(other.parse().unwrap()).unwrap());
+        wait_for_attachments(&mobile, 2);
+        server.write_all(b"b").unwrap();
+        user.read_exact(&mut [0]).unwrap();
+        assert_eq!(count(&stations[1], "connections taken over"), 1);
+        // One of another version of IP knows nothing of the host.
+        let error = mobile.attach("198.18.9.2".parse().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("version of IP"), "{error}");
+        network.mobile.run(|| mobile.stop()).unwrap();
+        stations.into_iter().for_each(Daemon::stop);
+        network.assert_nothing_is_left();
+    });
+}
+
+#[test]
+fn data_goes_on_at_once_when_the_carrier_of_the_hop_is_back() {
+    go_on_after_an_outage(Members::MOBILE, Outage::Carrier);
+}
+
+#[test]
+fn over_srp_data_goes_on_at_once_when_the_carrier_of_the_hop_is_back() {
+    go_on_after_an_outage(Members::OVER_SRP, Outage::Carrier);
+}
+
+#[test]
+fn data_goes_on_at_once_when_the_host_has_its_address_again() {
+    go_on_after_an_outage(Members::MOBILE, Outage::Address);
+}
+
+#[test]
+fn over_srp_data_goes_on_at_once_when_the_host_has_its_address_again() {
+    go_on_after_an_outage(Members::OVER_SRP, Outage::Address);
+}
+
+/// What the hop lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outage {
+    Carrier,
+    Address,
+}
+
+/// A hop without its carrier or without the host's addresses for so long that timers have backed off; then it is there
+/// again, with the same router. Data of both versions of IP and of both directions goes on.
+fn go_on_after_an_outage(agent: &str, outage: Outage) {
+    alone(|| {
+        let Some(network) = Network::of(1, &Family::ALL) else { return };
+        let members = Members::new("outage");
+        network.roam(0);
+        // The kernel does not wait with the next solicitation for the router's link address when the hop is there again.
+        for version in ["ipv4", "ipv6"] {
+            let name = format!("net.{version}.neigh.air.retrans_time_ms");
+            network.mobile.run(|| set(&name, "20")).unwrap();
+        }
+        let station = members.start(&network.stations[0], Members::STATION);
+        let mobile = members.start(&network.mobile, agent);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        let mut ends = Vec::new();
+        for family in Family::ALL {
+            let mut user = network.connect_by(family);
+            let (mut server, _) = listener.accept().unwrap();
+            server.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            user.write_all(b"a").unwrap();
+            server.read_exact(&mut [0]).unwrap();
+            ends.extend([user, server]);
+        }
+        let before = count(&mobile, "attachments");
+        let take = || match outage {
+            Outage::Carrier => network.radio.run(|| ip("link set dev m down")).unwrap(),
+            Outage::Address => {
+                let remove = || {
+                    V4.ip(&format!("address del {MOBILE}/24 dev air"));
+                    V6.ip(&format!("address del {}/128 dev air", V6.mobile));
+                    V6.ip("route del default");
+                };
+                network.mobile.run(remove).unwrap();
+            }
+        };
+        let give = || match outage {
+            Outage::Carrier => network.radio.run(|| ip("link set dev m up")).unwrap(),
+            Outage::Address => {
+                let add = || {
+                    V4.add(&format!("{MOBILE}/24"), "air");
+                    V6.add(&format!("{}/128", V6.mobile), "air");
+                };
+                network.mobile.run(add).unwrap();
+                network.roam(0);
+            }
+        };
+        take();
+        thread::sleep(Duration::from_millis(100));
+        ends.iter_mut().for_each(|end| end.write_all(b"b").unwrap());
+        // The last retransmission was after 3 s, the next one is after 6 s.
+        thread::sleep(Duration::from_secs(4));
+        give();
+        let clock = Clock::start();
+        ends.iter_mut().for_each(|end| end.read_exact(&mut [0]).unwrap());
+        let took = clock.now().since(Time::ZERO);
+        assert!(took < base::Duration::from_millis(500), "{took:?}");
+        assert!(count(&mobile, "attachments") > before);
+        assert_eq!(count(&mobile, "attachments whose state was lost"), 0);
+        network.mobile.run(|| mobile.stop()).unwrap();
+        station.stop();
+        network.assert_nothing_is_left();
     });
 }
 
@@ -428,13 +713,22 @@ fn over_srp_connections_go_on_with_a_base_station_or_an_agent_that_is_started_ag
 
 #[test]
 fn a_station_with_another_key_gets_no_state() {
+    at_a_station_with_another_key(Members::MOBILE);
+}
+
+#[test]
+fn over_srp_a_station_with_another_key_gets_no_state() {
+    at_a_station_with_another_key(Members::OVER_SRP);
+}
+
+fn at_a_station_with_another_key(agent: &str) {
     alone(|| {
         let Some(network) = Network::new(2) else { return };
         let (members, others) = (Members::new("key"), Members::new("other-key"));
         network.roam(0);
         let first = members.start(&network.stations[0], Members::STATION);
         let second = others.start(&network.stations[1], Members::STATION);
-        let mobile = members.start(&network.mobile, Members::MOBILE);
+        let mobile = members.start(&network.mobile, agent);
         wait_for_attachments(&mobile, 1);
         let listener = network.listen();
         let mut user = network.connect();
@@ -444,6 +738,7 @@ fn a_station_with_another_key_gets_no_state() {
         network.roam(1);
         thread::sleep(Duration::from_millis(700));
         assert!(count(&second, "messages that are not authentic") > 0);
+        assert_eq!(count(&second, "SRP segments"), 0);
         assert_eq!(count(&first, "connections handed over"), 0);
         // Who opens a connection to a base station without the key gets no answer.
         let ask = || TcpStream::connect(("198.18.9.1", wire::Mobility::PORT)).unwrap();
@@ -465,19 +760,51 @@ fn a_station_with_another_key_gets_no_state() {
 }
 
 #[test]
-fn what_an_agent_that_was_killed_has_left_is_taken_back() {
+fn over_srp_a_host_with_another_key_has_no_association_and_its_connections_pass_as_they_are() {
     alone(|| {
         let Some(network) = Network::new(1) else { return };
+        let (members, others) = (Members::new("host-key"), Members::new("other-host-key"));
+        network.roam(0);
+        network.count_segments();
+        let station = members.start(&network.stations[0], Members::STATION);
+        let mobile = others.start(&network.mobile, Members::OVER_SRP);
+        let listener = network.listen();
+        thread::spawn(move || serve(&listener));
+        // It waits until the agent knows that there is no base station of its network, 12 s at most.
+        let clock = Clock::start();
+        let stream = network.connect();
+        assert!(clock.now() < Time::ZERO + base::Duration::from_secs(16));
+        let before = network.segments();
+        const LEN: usize = 300_000;
+        assert!(transfer(stream, 1, LEN));
+        // The next one need not wait.
+        let clock = Clock::start();
+        assert!(transfer(network.connect(), 2, LEN));
+        assert!(clock.now() < Time::ZERO + base::Duration::from_secs(5));
+        assert!(network.segments() > before);
+        assert!(count(&station, "messages that are not authentic") > 0);
+        assert_eq!(count(&mobile, "attachments after which transfer resumed"), 0);
+        for end in [&station, &mobile] {
+            assert_eq!(count(end, "split connections"), 0);
+            assert_eq!(count(end, "SRP segments"), 0);
+        }
+        assert_eq!(network.stations[0].run(routes_to_the_host).unwrap(), "");
+        network.mobile.run(|| mobile.stop()).unwrap();
+        station.stop();
+        network.assert_nothing_is_left();
+    });
+}
+
+#[test]
+fn what_an_agent_that_was_killed_has_left_is_taken_back() {
+    alone(|| {
+        let Some(network) = Network::of(1, &Family::ALL) else { return };
         let members = Members::new("agent-killed");
         network.roam(0);
         let setting = || live::netlink::sysctl("net.ipv4.conf.air.forwarding").unwrap();
-        let priorities = || -> Vec<u32> {
+        let priorities = || -> Vec<(bool, u32)> {
             let rules = Netlink::open().unwrap().all_rules();
-            rules
-                .iter()
-                .filter(|rule| rule.family == Family::V4)
-                .map(|rule| rule.priority)
-                .collect()
+            rules.iter().map(|rule| (rule.family == Family::V6, rule.priority)).collect()
         };
         let before = network.mobile.run(priorities).unwrap();
         // The second one knows what was before the first one.
@@ -488,11 +815,21 @@ fn what_an_agent_that_was_killed_has_left_is_taken_back() {
         }
         let socket = members.socket(&network.mobile);
         let rules = network.mobile.run(|| gateway::clean_up(&socket).unwrap()).unwrap();
-        assert_eq!(rules, 4);
-        assert_eq!(network.mobile.run(setting).unwrap(), "0");
+        assert_eq!(rules, 8);
         assert_eq!(network.mobile.run(priorities).unwrap(), before);
+        network.assert_nothing_is_left();
         assert!(!socket.with_extension("settings").exists());
     });
+}
+
+/// The routes to the mobile host alone, of the calling thread's namespace.
+fn routes_to_the_host() -> String {
+    let shown = [&V4, &V6].map(|of| {
+        let show = ["route", "show", &format!("{}/{}", of.mobile, of.host())];
+        let done = Command::new("ip").args(show).output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    });
+    shown.concat()
 }
 
 /// The bytes of a transfer, at most.
@@ -563,6 +900,37 @@ fn transfer(stream: TcpStream, number: u64, len: usize) -> bool {
 type Outcomes = [AtomicU64; 2];
 
 impl Network {
+    /// All gateways have ended: the host's settings are as they were, and the base stations have no routes to it.
+    fn assert_nothing_is_left(&self) {
+        self.mobile
+            .run(|| {
+                let netlink = Netlink::open().unwrap();
+                assert!(netlink.rules().is_empty());
+                assert_eq!(netlink.table(203), []);
+                for family in Family::ALL {
+                    let rules = netlink.all_rules().into_iter();
+                    let priorities: Vec<_> =
+                        rules.filter(|rule| rule.family == family).map(|it| it.priority).collect();
+                    assert!(priorities.contains(&0) && !priorities.contains(&10), "{priorities:?}");
+                }
+                for (setting, value) in [
+                    ("net.ipv4.conf.air.forwarding", "0"),
+                    ("net.ipv6.conf.air.forwarding", "0"),
+                    ("net.ipv6.conf.all.forwarding", "0"),
+                    ("net.ipv4.tcp_early_demux", "1"),
+                ] {
+                    assert_eq!(live::netlink::sysctl(setting).unwrap(), value, "{setting}");
+                }
+                if let Ok(forces) = live::netlink::sysctl("net.ipv6.conf.air.force_forwarding") {
+                    assert_eq!(forces, "0");
+                }
+            })
+            .unwrap();
+        for station in &self.stations {
+            station.run(|| assert_eq!(routes_to_the_host(), "")).unwrap();
+        }
+    }
+
     /// From now on, counts the segments of TCP that arrive at the mobile host by the radio channel.
     fn count_segments(&self) {
         let rules = "table netdev counts { counter segments { }\n chain arriving { type filter hook ingress \
@@ -599,12 +967,45 @@ impl Network {
     fn lose(&self, per_cent: u32) {
         let rules = format!(
             "table netdev radio {{ chain loss {{ type filter hook ingress device \"air\" priority 0; \
-             meta protocol ip numgen random mod 100 < {per_cent} drop\n}}\n}}"
+             meta protocol {{ ip, ip6 }} numgen random mod 100 < {per_cent} drop\n}}\n}}"
         );
         for node in self.stations.iter().chain([&self.mobile]) {
             let nft = || Command::new("nft").arg(&rules).status().unwrap();
             assert!(node.run(nft).unwrap().success());
         }
+    }
+
+    /// Loses a share of the messages between mobile hosts and base stations, and of the handshakes of their tunnels, but no
+    /// data of SRP.
+    fn lose_messages(&self, per_cent: u32) {
+        // The second byte of a datagram is its type: 4 and 8 are data.
+        let what = format!("udp dport {} @th,72,8 != {{ 4, 8 }}", wire::Mobility::PORT);
+        let rules = Network::losing("air", &what, per_cent);
+        for node in self.stations.iter().chain([&self.mobile]) {
+            let nft = || Command::new("nft").arg(&rules).status().unwrap();
+            assert!(node.run(nft).unwrap().success());
+        }
+    }
+
+    /// Loses a share of the packets of connections between base stations.
+    fn lose_requests(&self, per_cent: u32) {
+        for port in ["dport", "sport"] {
+            let what = format!("tcp {port} {}", wire::Mobility::PORT);
+            let rules = Network::losing("lan", &what, per_cent);
+            for node in &self.stations {
+                let nft = || Command::new("nft").arg(&rules).status().unwrap();
+                assert!(node.run(nft).unwrap().success());
+            }
+        }
+    }
+
+    /// Rules that lose a share of these packets that arrive by a device.
+    fn losing(device: &str, what: &str, per_cent: u32) -> String {
+        let random = format!("numgen random mod 100 < {per_cent} drop");
+        format!(
+            "table netdev losing {{ chain {device} {{ type filter hook ingress device \"{device}\" priority 1; \
+             {what} {random}\n}}\n}}"
+        )
     }
 
     /// Lets eight transfers run at any time, until `is_over`, and calls `roam` meanwhile.
@@ -616,7 +1017,10 @@ impl Network {
                     while !is_over.load(Ordering::Relaxed) {
                         let number = next.fetch_add(2, Ordering::Relaxed);
                         let len = (number as usize * 7919) % MOST;
-                        let connect = || TcpStream::connect((SERVER, 80));
+                        let families = self.families.len() as u64;
+                        let family = self.families[(number / 2 % families) as usize];
+                        let server = Addresses::of(family).server;
+                        let connect = || TcpStream::connect((server, 80));
                         // While a station is away, none may be there to answer.
                         let Ok(stream) = self.mobile.run(connect).unwrap() else { continue };
                         stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
@@ -630,6 +1034,78 @@ impl Network {
             is_over.store(true, Ordering::Relaxed);
         });
     }
+}
+
+#[test]
+fn transfers_are_whole_although_most_exchanges_of_messages_fail_at_first() {
+    lose_messages(Members::MOBILE, 20);
+}
+
+#[test]
+fn over_srp_transfers_are_whole_although_most_exchanges_of_messages_fail_at_first() {
+    lose_messages(Members::OVER_SRP, 20);
+}
+
+#[test]
+#[ignore = "takes minutes: `make soak` runs it"]
+fn transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_lost() {
+    lose_messages(Members::MOBILE, 300);
+}
+
+#[test]
+#[ignore = "takes minutes: `make soak` runs it"]
+fn over_srp_transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_lost() {
+    lose_messages(Members::OVER_SRP, 300);
+}
+
+/// 30 % of the control messages are lost, and no data: half of the exchanges of a message and its answer fail. No
+/// connection is reset for it. If as much is lost of the connections between base stations, state may come too late: then
+/// both ends are reset, and none waits in vain.
+fn lose_messages(agent: &str, handoffs: u32) {
+    alone(|| {
+        let Some(network) = Network::of(3, &Family::ALL) else { return };
+        let members = Members::new("messages");
+        network.roam(0);
+        let start = |node| members.start(node, Members::STATION);
+        let stations: Vec<_> = network.stations.iter().map(start).collect();
+        let mobile = members.start(&network.mobile, agent);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        thread::spawn(move || serve(&listener));
+        let mut random = base::Seed(9).stream("messages");
+        network.lose_messages(30);
+        for between_stations in [false, true] {
+            if between_stations {
+                network.lose_requests(30);
+            }
+            let outcomes = Outcomes::default();
+            network.transfers(&outcomes, || {
+                for _ in 0..handoffs {
+                    network.roam(random.bits() as usize % 3);
+                    thread::sleep(Duration::from_millis(100 + random.bits() % 800));
+                }
+            });
+            let [whole, reset] = outcomes.each_ref().map(|count| count.load(Ordering::Relaxed));
+            eprintln!("{whole} transfers during {handoffs} handoffs, {reset} reset");
+            assert!(whole > u64::from(handoffs), "{whole} of {} transfers", whole + reset);
+            assert!(between_stations || reset == 0, "{reset} were reset");
+        }
+        // The last connections are in TIME-WAIT, or their vanished ends are asked whether they are there, which takes longer
+        // than the short form does.
+        let left = |station: &Daemon| station.observe().unwrap().gauges["split_connections"];
+        if handoffs > 100 {
+            for _ in 0..1500 {
+                if stations.iter().map(left).sum::<u64>() == 0 {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
+            assert_eq!(stations.iter().map(left).collect::<Vec<_>>(), [0, 0, 0]);
+        }
+        network.mobile.run(|| mobile.stop()).unwrap();
+        stations.into_iter().for_each(Daemon::stop);
+        network.assert_nothing_is_left();
+    });
 }
 
 #[test]

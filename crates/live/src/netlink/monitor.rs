@@ -75,12 +75,6 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// The router behind the device that leads to the rest of the internet, if there is one.
-    #[must_use]
-    pub fn router(&self) -> Option<IpAddr> {
-        self.routers.iter().flatten().flatten().next().copied()
-    }
-
     /// Whether packets can pass.
     #[must_use]
     pub fn is_usable(&self) -> bool {

@@ -8,7 +8,8 @@ use wire::{Mobility, MobilityMessage, Outcome};
 /// one says that data transfer is to resume.
 #[derive(Clone, Debug)]
 pub(crate) struct Attachment {
-    /// Its address of the other version of IP.
+    /// The address by which base stations know it, and that of the other version of IP.
+    mobile: IpAddr,
     other: Option<IpAddr>,
     /// The present attachment.
     number: u64,
@@ -28,7 +29,8 @@ pub(crate) struct Attachment {
 enum State {
     /// It is attached nowhere.
     Detached,
-    /// It has told the base station so often, which has not answered.
+    /// It has told the base station so often, which has not answered. If it knows an address of the link alone of it, it has
+    /// asked it for another one.
     Waiting { station: IpAddr, told: u32 },
     /// The base station has its connections.
     Confirmed { station: IpAddr },
@@ -46,10 +48,11 @@ impl Attachment {
     /// How often a base station is told again after it has answered: it may have lost its state.
     pub(crate) const REFRESH: Duration = Duration::from_secs(5);
 
-    /// Of a host that is attached nowhere. Its attachments are numbered from `first` on: higher than all
-    /// numbers that it has used before.
-    pub(crate) fn new(other: Option<IpAddr>, first: u64) -> Attachment {
+    /// Of a host that is attached nowhere, with this address and that of the other version of IP. Its attachments are
+    /// numbered from `first` on: higher than all numbers that it has used before.
+    pub(crate) fn new(mobile: IpAddr, other: Option<IpAddr>, first: u64) -> Attachment {
         Attachment {
+            mobile,
             other,
             number: first,
             state: State::Detached,
@@ -80,11 +83,7 @@ impl Attachment {
 
     /// The host is attached to a base station anew (the upcall *handoff completed*).
     pub(crate) fn on_attached(&mut self, now: Time, station: IpAddr) {
-        if let State::Waiting { station, told: 1.. } = self.state
-            && self.incarnation.is_none()
-        {
-            self.previous = Some(station);
-        }
+        self.note_told();
         self.number += 1;
         self.state = State::Waiting { station, told: 0 };
         self.next = now;
@@ -93,23 +92,38 @@ impl Attachment {
     /// The host is no longer attached (the upcall *handoff in progress*).
     pub(crate) fn on_detached(&mut self, station: IpAddr) {
         if self.station().is_none_or(|present| present == station) {
-            if let State::Waiting { station, told: 1.. } = self.state
-                && self.incarnation.is_none()
-            {
-                self.previous = Some(station);
-            }
+            self.note_told();
             self.state = State::Detached;
             self.next = Time::NEVER;
+        }
+    }
+
+    /// The base station that was told of an attachment may have connections, although it has not answered.
+    fn note_told(&mut self) {
+        if let State::Waiting { station, told: 1.. } = self.state
+            && self.incarnation.is_none()
+            && !is_of_link(station)
+        {
+            self.previous = Some(station);
         }
     }
 
     /// A message has arrived that is authentic. Returns the outcome of the attachment, if it is now
     /// known.
     pub(crate) fn on_message(&mut self, now: Time, message: &Mobility) -> Option<Outcome> {
-        let MobilityMessage::Resume { outcome, incarnation } = message.message else { return None };
         if message.attachment != self.number {
             return None;
         }
+        if let (MobilityMessage::Advertise { station }, State::Waiting { station: router, .. }) =
+            (message.message, self.state)
+            && is_of_link(router)
+            && station.is_ipv6() == self.mobile.is_ipv6()
+            && !is_of_link(station)
+        {
+            self.state = State::Waiting { station, told: 0 };
+            self.next = now;
+        }
+        let MobilityMessage::Resume { outcome, incarnation } = message.message else { return None };
         self.has_answer = true;
         match (self.state, outcome) {
             (State::Waiting { station, .. }, Outcome::Complete) => {
@@ -161,8 +175,73 @@ impl Attachment {
                 return None;
             }
         };
-        let Attachment { other, previous, incarnation, .. } = *self;
-        let message = MobilityMessage::Attach { other, station, previous, incarnation };
+        let Attachment { mobile, other, previous, incarnation, .. } = *self;
+        let message = match is_of_link(station) {
+            true => MobilityMessage::Solicit { mobile },
+            false => MobilityMessage::Attach { other, station, previous, incarnation },
+        };
         Some((station, Mobility::new(self.number, message)))
+    }
+}
+
+/// Whether an address is one of the link alone. Other base stations cannot reach a router by it, and it may be that of
+/// another router of another link.
+fn is_of_link(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOBILE: IpAddr = address(0x2001_0db8, 9);
+    const ROUTER: IpAddr = address(0xfe80_0000, 1);
+
+    const fn address(network: u32, last: u32) -> IpAddr {
+        let bits = (network as u128) << 96 | last as u128;
+        IpAddr::V6(core::net::Ipv6Addr::from_bits(bits))
+    }
+
+    fn polled(attachment: &mut Attachment, now: Time) -> (IpAddr, MobilityMessage) {
+        let (to, message) = attachment.poll(now).expect("a message is due");
+        (to, message.message)
+    }
+
+    #[test]
+    fn a_router_with_an_address_of_the_link_is_asked_for_another_one_before_it_is_told() {
+        let mut attachment = Attachment::new(MOBILE, None, 4);
+        attachment.on_attached(Time::ZERO, ROUTER);
+        let solicit = MobilityMessage::Solicit { mobile: MOBILE };
+        assert_eq!(polled(&mut attachment, Time::ZERO), (ROUTER, solicit));
+        assert!(attachment.is_waiting());
+        // The answer to an earlier attachment, and one that is of no use.
+        let station = address(0x2001_0db8, 7);
+        for (number, station) in [(4, station), (5, address(0xfe80_0000, 2))] {
+            let late = Mobility::new(number, MobilityMessage::Advertise { station });
+            assert_eq!(attachment.on_message(Time::ZERO, &late), None);
+            assert_eq!(attachment.poll(Time::ZERO), None);
+        }
+        let advertised = Mobility::new(5, MobilityMessage::Advertise { station });
+        assert_eq!(attachment.on_message(Time::ZERO, &advertised), None);
+        let attach =
+            MobilityMessage::Attach { other: None, station, previous: None, incarnation: None };
+        assert_eq!(polled(&mut attachment, Time::ZERO), (station, attach));
+        // Once it is known, nobody says that it is another one.
+        let other = address(0x2001_0db8, 8);
+        let another = Mobility::new(5, MobilityMessage::Advertise { station: other });
+        assert_eq!(attachment.on_message(Time::ZERO, &another), None);
+        assert_eq!((attachment.station(), attachment.poll(Time::ZERO)), (Some(station), None));
+    }
+
+    #[test]
+    fn one_that_was_only_asked_for_its_address_has_no_connections() {
+        let mut attachment = Attachment::new(MOBILE, None, 0);
+        attachment.on_attached(Time::ZERO, ROUTER);
+        attachment.poll(Time::ZERO);
+        let station = address(0x2001_0db8, 7);
+        attachment.on_attached(Time::ZERO, station);
+        let attach =
+            MobilityMessage::Attach { other: None, station, previous: None, incarnation: None };
+        assert_eq!(polled(&mut attachment, Time::ZERO), (station, attach));
     }
 }

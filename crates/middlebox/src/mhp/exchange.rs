@@ -25,6 +25,9 @@ pub trait Exchange: Send {
     /// What has arrived. To be called until there is nothing more, after every other call.
     fn poll(&mut self, now: Time) -> Option<Transferred<Self::Requester>>;
 
+    /// A mobile host is known here no more: it has gone, or has said nothing for long and has no connections.
+    fn forget(&mut self, _mobile: IpAddr) {}
+
     /// The payloads of answers, as long as they are to be sent.
     fn held_payloads(&self, held: &mut dyn FnMut(Payload));
 

@@ -77,7 +77,7 @@ fn registry(n: usize, incarnation: u32) -> Registry<u32> {
 impl Model {
     fn new(stations: usize, budget: Budget) -> Model {
         Model {
-            mobile: Attachment::new(None, 0),
+            mobile: Attachment::new(MOBILE, None, 0),
             place: None,
             stations: (0..stations).map(|n| registry(n, 0)).collect(),
             token: Token::None,

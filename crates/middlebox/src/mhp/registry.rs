@@ -186,6 +186,13 @@ impl<R: Copy> Registry<R> {
         record.seen = now;
         let is_new = attachment > record.attachment;
         (record.attachment, record.attach) = (attachment, *attach);
+        // Its agent may have been started again, with another one.
+        if let Some(before) = core::mem::replace(&mut record.other, other) {
+            self.others.remove(&before);
+        }
+        if let Some(other) = other {
+            self.others.insert(other, mobile);
+        }
         match &mut record.state {
             // Who waits for a host that is here again is too late, and must not be waited for in turn.
             State::Fetching { waiting, .. } => {

@@ -40,9 +40,9 @@ impl Hop {
     }
 
     /// As [`super::MobileAgent::gather`].
-    pub(super) fn gather(&mut self, overhead: u32) {
+    pub(super) fn gather(&mut self, overheads: [u32; 2]) {
         self.relays.gather();
-        self.relays.set_srp_hop(&srp_config(self.hop, overhead));
+        self.relays.set_srp_hop(overheads.map(|overhead| srp_config(self.hop, overhead)));
     }
 
     pub(super) fn relays_mut(&mut self) -> &mut Relays {

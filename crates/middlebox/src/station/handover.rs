@@ -10,17 +10,36 @@ use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet};
 impl<E: Exchange> BaseStation<E> {
     /// Processes a message from an address.
     pub(super) fn on_message(&mut self, now: Time, from: IpAddr, message: &Mobility) {
-        if !self.keys.verify(from, message) {
+        let mobile = match message.message {
+            MobilityMessage::Solicit { mobile } => mobile,
+            _ => from,
+        };
+        if !self.keys.verify(mobile, message) {
             self.counts.forged += 1;
             return;
         }
         match message.message {
+            MobilityMessage::Solicit { .. } => self.advertise(mobile, from, message.attachment),
             MobilityMessage::Attach { .. } => self.registry.on_attach(now, from, message),
             MobilityMessage::Reset { mobile, fixed, is_done: false } => {
                 self.on_reset(now, from, [mobile, fixed], message.attachment);
             }
-            MobilityMessage::Resume { .. } | MobilityMessage::Reset { .. } => {}
+            MobilityMessage::Resume { .. }
+            | MobilityMessage::Reset { .. }
+            | MobilityMessage::Advertise { .. } => {}
         }
+    }
+
+    /// A mobile host that knows an address of the link alone of this node asks, from an address, for another one.
+    fn advertise(&mut self, mobile: IpAddr, from: IpAddr, attachment: u64) {
+        let own = self.own[usize::from(mobile.is_ipv6())];
+        if own.is_unspecified() {
+            return;
+        }
+        let message = MobilityMessage::Advertise { station: own };
+        let message = self.keys.sign(mobile, Mobility::new(attachment, message));
+        let (ip, body) = (Ip::new(own, from), Body::Mobility(message));
+        self.outgoing.push(Packet { ip, body, ..Packet::BLANK });
     }
 
     /// A mobile host has lost the state of a connection.
@@ -92,6 +111,7 @@ impl<E: Exchange> BaseStation<E> {
                 }
             }
             Action::Forget { mobile, other } => {
+                self.exchange.forget(mobile);
                 self.held.remove(&mobile);
                 for client in self.connections_of([Some(mobile), other]) {
                     self.relays.remove(now, &client);

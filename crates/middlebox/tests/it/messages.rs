@@ -1,12 +1,13 @@
 //! Control messages of mobile hosts that are not authentic.
 
-use base::{Seed, Time};
+use base::{Duration, Random, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use host::{Middlebox, Outbox, Port, Verdict};
+use middlebox::mhp::{Answer, Exchange, Received, Request, Transferred};
 use middlebox::{BaseStation, Contents, Mobile, MobileAgent, Station};
 use std::collections::BTreeMap;
 use tcp::Config;
-use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet};
+use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload};
 
 /// Both addresses of a node.
 fn node(number: u8) -> [IpAddr; 2] {
@@ -46,6 +47,87 @@ fn attach() -> Packet {
     let sent =
         outbox.into_packets().into_iter().find(|packet| matches!(packet.body, Body::Mobility(_)));
     sent.expect("it says where it is")
+}
+
+#[test]
+fn who_knows_an_address_of_the_link_alone_is_told_that_by_which_others_know_the_base_station() {
+    let (settings, config) = (Mobile::default(), Config::default());
+    let none = Ipv4Addr::UNSPECIFIED.into();
+    let own = [none, node(2)[1]];
+    let mut agent = MobileAgent::new(&settings, own, &config, Seed(2).stream("mobile"));
+    let router = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1).into();
+    agent.on_attached(Time::ZERO, router);
+    let mut outbox = Outbox::default();
+    agent.wake(Time::ZERO, &mut outbox.context());
+    let [solicit] = outbox.into_packets()[..] else { panic!("one message") };
+    assert_eq!(solicit.ip.destination, router);
+    // The kernel sends it from the host's address of the link.
+    let of_host = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2).into();
+    let arrives = Packet { ip: Ip::new(of_host, node(1)[1]), ..solicit };
+    let [advertise] = answers(&mut station(), arrives)[..] else { panic!("one answer") };
+    assert_eq!(advertise.ip.destination, of_host);
+    // A forged one is not believed.
+    let Body::Mobility(authentic) = advertise.body else { unreachable!() };
+    let message = MobilityMessage::Advertise { station: node(9)[1] };
+    let forged = Packet { body: Body::Mobility(Mobility { message, ..authentic }), ..advertise };
+    for (mut packet, told) in [(forged, None), (advertise, Some(node(1)[1]))] {
+        let mut outbox = Outbox::default();
+        agent.packet(Time::ZERO, Some(Port(0)), &mut packet, &mut outbox.context());
+        let sent = outbox.into_packets();
+        assert_eq!(sent.first().map(|packet| packet.ip.destination), told);
+    }
+}
+
+/// One that notes who is forgotten.
+#[derive(Default)]
+struct Forgotten(Vec<IpAddr>);
+
+impl Exchange for Forgotten {
+    type Requester = ();
+
+    fn anew(&self, _: Random) -> Forgotten {
+        Forgotten::default()
+    }
+
+    fn ask(&mut self, _: Time, _: &Request, _: IpAddr) -> bool {
+        false
+    }
+
+    fn answer(&mut self, _: Time, (): (), _: Answer, _: Vec<Payload>) {}
+
+    fn poll(&mut self, _: Time) -> Option<Transferred<()>> {
+        None
+    }
+
+    fn forget(&mut self, mobile: IpAddr) {
+        self.0.push(mobile);
+    }
+
+    fn held_payloads(&self, _: &mut dyn FnMut(Payload)) {}
+
+    fn received(&self) -> Received {
+        Received::default()
+    }
+
+    fn open(&self) -> usize {
+        0
+    }
+}
+
+#[test]
+fn a_host_that_says_nothing_for_long_is_forgotten_with_all_that_leads_to_it() {
+    let (settings, config) = (Station::default(), Config::default());
+    let random = Seed(1).stream("station");
+    let mut station =
+        BaseStation::with_exchange(settings, node(1), &config, random, |_| Forgotten::default());
+    let mut outbox = Outbox::default();
+    let cx = &mut outbox.context();
+    assert_eq!(station.packet(Time::ZERO, Some(Port(0)), &mut attach(), cx), Verdict::Consume);
+    assert!(station.exchange_mut().0.is_empty());
+    let due = station.next_wake();
+    assert!(due > Time::ZERO + Duration::from_secs(60) && due != Time::NEVER);
+    station.wake(due, cx);
+    assert_eq!(station.exchange_mut().0, [node(2)[0]]);
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub struct AssociationSnapshot {
 /// Among these, the order is that of tokens.
 #[derive(Default)]
 pub(super) struct Associations {
-    config: Config,
+    /// With peers of IPv4 and of IPv6: the headers in front of SRP's differ.
+    configs: [Config; 2],
     /// For tokens.
     random: Option<Random>,
     peers: Peers,
@@ -53,13 +54,14 @@ impl Associations {
 
     /// Lets associations begin, with these settings.
     pub(super) fn enable(&mut self, config: Config, random: Random) {
-        (self.config, self.random) = (config, Some(random));
+        (self.configs, self.random) = ([config.clone(), config], Some(random));
     }
 
-    /// Sets what the settings say of the hop.
-    pub(super) fn set_hop(&mut self, config: Config) {
-        self.for_all(|association| association.set_hop(&config));
-        self.config = config;
+    /// Sets what the settings say of the hop to peers of IPv4 and of IPv6.
+    pub(super) fn set_hop(&mut self, configs: [Config; 2]) {
+        self.configs = configs;
+        let configs = &self.configs;
+        self.peers.for_all(|peer| peer.association.set_hop(config(configs, peer.remote)));
     }
 
     /// Opens an association; `None` if none may begin.
@@ -68,7 +70,7 @@ impl Associations {
         let peers = &self.peers;
         let mut tokens = core::iter::repeat_with(|| random.bits() as u32);
         let token = tokens.find(|&token| !peers.contains(token))?;
-        let association = Association::connect(now, &self.config, token);
+        let association = Association::connect(now, config(&self.configs, remote), token);
         self.peers.insert(token, Peer::new(association, local, remote));
         Some(token)
     }
@@ -109,7 +111,8 @@ impl Associations {
         let found = self.peers.find(srp);
         if found.is_none() {
             let accepts = accepts && self.random.is_some() && !self.ended.contains(now, srp.token);
-            let accepted = Association::accept(now, &self.config, srp).filter(|_| accepts);
+            let accepted =
+                Association::accept(now, config(&self.configs, remote), srp).filter(|_| accepts);
             if let Some(association) = accepted {
                 self.peers.insert(srp.token, Peer::new(association, local, remote));
             } else if let Some(refusal) = Association::refusal(srp)
@@ -310,9 +313,14 @@ impl Associations {
         if self.peers.contains(token) {
             return false;
         }
-        association.set_hop(&self.config);
+        association.set_hop(config(&self.configs, remote));
         handoff.take_over(now, &mut association);
         self.peers.insert(token, Peer::new(association, local, remote));
         true
     }
+}
+
+/// The settings for a peer at an address.
+fn config(configs: &[Config; 2], remote: IpAddr) -> &Config {
+    &configs[usize::from(remote.is_ipv6())]
 }

@@ -15,10 +15,11 @@ impl Relays {
         self.halves.associations.enable(Config { gather, ..config }, random);
     }
 
-    /// Sets what the settings say of the hop ([`srp::Association::set_hop`]), for associations that are there, too.
-    pub fn set_srp_hop(&mut self, config: &Config) {
+    /// Sets what the settings say of the hop to peers of IPv4 and of IPv6 ([`srp::Association::set_hop`]), for associations
+    /// that are there, too.
+    pub fn set_srp_hop(&mut self, configs: [Config; 2]) {
         let gather = self.halves.host.settings().gather;
-        self.halves.associations.set_hop(Config { gather, ..config.clone() });
+        self.halves.associations.set_hop(configs.map(|config| Config { gather, ..config }));
     }
 
     /// Processes a packet if it is of SRP; returns whether it is. An association that the peer opens is

@@ -15,7 +15,7 @@ fn packet(message: Mobility, is_ipv6: bool) -> Packet {
     Packet { ip, body: Body::Mobility(message), ..Packet::BLANK }
 }
 
-fn messages() -> [MobilityMessage; 6] {
+fn messages() -> [MobilityMessage; 8] {
     [
         MobilityMessage::Attach {
             other: Some(v6(1)),
@@ -28,6 +28,8 @@ fn messages() -> [MobilityMessage; 6] {
         MobilityMessage::Resume { outcome: Outcome::Lost, incarnation: 7 },
         MobilityMessage::Reset { mobile: (v4(1), 4000), fixed: (v4(9), 80), is_done: false },
         MobilityMessage::Reset { mobile: (v6(1), 4000), fixed: (v6(9), 80), is_done: true },
+        MobilityMessage::Solicit { mobile: v6(1) },
+        MobilityMessage::Advertise { station: v6(1) },
     ]
 }
 

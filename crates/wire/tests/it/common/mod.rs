@@ -416,6 +416,8 @@ fn mobility() -> impl Strategy<Value = Mobility> {
         ([end.clone(), end], any::<bool>()).prop_map(|([mobile, fixed], is_done)| {
             MobilityMessage::Reset { mobile, fixed, is_done }
         }),
+        address().prop_map(|mobile| MobilityMessage::Solicit { mobile }),
+        address().prop_map(|station| MobilityMessage::Advertise { station }),
     ];
     (any::<u64>(), message, any::<[u8; 16]>()).prop_map(|(attachment, message, tag)| Mobility {
         attachment,

@@ -497,6 +497,34 @@ fn transfers_by(families: &'static [Family], agent: &str) {
 }
 
 #[test]
+fn connections_that_are_over_do_not_move() {
+    alone(|| {
+        let Some(network) = Network::new(2) else { return };
+        let members = Members::new("over");
+        network.roam(0);
+        let station = |node| members.start(node, Members::STATION);
+        let stations: Vec<_> = network.stations.iter().map(station).collect();
+        let mobile = members.start(&network.mobile, Members::MOBILE);
+        wait_for_attachments(&mobile, 1);
+        let listener = network.listen();
+        thread::spawn(move || serve(&listener));
+        let lasting = network.connect();
+        (0..5).for_each(|number| assert!(transfer(network.connect(), 2 * number, 1000)));
+        let left = |station: &Daemon| station.observe().unwrap().gauges["split_connections"];
+        thread::sleep(Duration::from_millis(200));
+        // They are in TIME-WAIT.
+        assert_eq!(left(&stations[0]), 6);
+        network.roam(1);
+        wait_for_attachments(&mobile, 2);
+        assert_eq!(count(&stations[1], "connections taken over"), 1);
+        assert_eq!(stations.iter().map(left).collect::<Vec<_>>(), [0, 1]);
+        assert!(transfer(lasting, 20, 1000));
+        network.mobile.run(|| mobile.stop()).unwrap();
+        stations.into_iter().for_each(Daemon::stop);
+    });
+}
+
+#[test]
 fn a_handoff_by_hand_goes_to_the_address_by_which_base_stations_know_each_other() {
     alone(|| {
         let Some(network) = Network::of(2, &[Family::V6]) else { return };
@@ -1087,8 +1115,10 @@ fn lose_messages(agent: &str, handoffs: u32) {
             });
             let [whole, reset] = outcomes.each_ref().map(|count| count.load(Ordering::Relaxed));
             eprintln!("{whole} transfers during {handoffs} handoffs, {reset} reset");
-            assert!(whole > u64::from(handoffs), "{whole} of {} transfers", whole + reset);
-            assert!(between_stations || reset == 0, "{reset} were reset");
+            assert!(whole > reset.max(10), "{whole} of {} transfers", whole + reset);
+            let counted: Vec<_> =
+                stations.iter().chain([&mobile]).map(|it| it.boxes().unwrap()).collect();
+            assert!(between_stations || reset == 0, "{reset} were reset: {counted:#?}");
         }
         // The last connections are in TIME-WAIT, or their vanished ends are asked whether they are there, which takes longer
         // than the short form does.

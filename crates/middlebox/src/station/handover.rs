@@ -152,6 +152,10 @@ impl<E: Exchange> BaseStation<E> {
     fn give(&mut self, now: Time, mobile: IpAddr, to: E::Requester) {
         let (mut relays, mut data) = (Vec::new(), Vec::new());
         for client in self.connections_of(self.registry.addresses(mobile)) {
+            // Both ends have all data; and thousands of these would be longer on their way than what is open.
+            if self.relays.forget_over(now, &client) {
+                continue;
+            }
             match self.relays.snapshot(now, &client) {
                 Some(snapshot) => {
                     relays.push(snapshot);

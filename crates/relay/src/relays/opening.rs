@@ -337,7 +337,16 @@ impl Relays {
     pub fn forget(&mut self, now: Time, packet: &Packet) -> bool {
         let id = self.halves.host.connection_of(packet);
         let number = id.and_then(|id| Some(self.halves.host.application(id)?.relay));
-        let Some(number) = number else { return false };
+        number.is_some_and(|number| self.forget_waiting(now, number))
+    }
+
+    /// Forgets the split connection that its client names so, if its halves have nothing more to do but to wait in
+    /// TIME-WAIT. Returns whether it did.
+    pub fn forget_over(&mut self, now: Time, client: &FourTuple) -> bool {
+        self.number_of(client).is_some_and(|number| self.forget_waiting(now, number))
+    }
+
+    fn forget_waiting(&mut self, now: Time, number: u32) -> bool {
         let Some(Entry { halves, .. }) = self.splits[number as usize] else { return false };
         let waits =
             |connection: &Connection| matches!(connection.state(), State::TimeWait | State::Closed);

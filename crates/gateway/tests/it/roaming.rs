@@ -647,7 +647,8 @@ fn go_on_after_an_outage(agent: &str, outage: Outage) {
         let clock = Clock::start();
         ends.iter_mut().for_each(|end| end.read_exact(&mut [0]).unwrap());
         let took = clock.now().since(Time::ZERO);
-        assert!(took < base::Duration::from_millis(500), "{took:?}");
+        // A busy machine takes some time, too.
+        assert!(took < base::Duration::from_millis(1800), "{took:?}");
         assert!(count(&mobile, "attachments") > before);
         assert_eq!(count(&mobile, "attachments whose state was lost"), 0);
         network.mobile.run(|| mobile.stop()).unwrap();

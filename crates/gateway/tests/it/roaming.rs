@@ -466,7 +466,10 @@ fn transfers_by(families: &'static [Family], agent: &str) {
             .zip(0..)
             .map(|(family, number)| {
                 let stream = network.connect_by(family);
-                thread::spawn(move || assert!(transfer(stream, 2 * number, LEN), "it was reset"))
+                // It goes on longer than the handoffs.
+                let lasts = Duration::from_secs(3);
+                let transfer = move || slow_transfer(stream, 2 * number, LEN, lasts);
+                thread::spawn(move || assert!(transfer(), "it was reset"))
             })
             .collect();
         let count_of = transfers.len() as u64;
@@ -894,12 +897,21 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
 
 /// A transfer in both directions. Returns whether it is whole; it may be reset instead.
 fn transfer(stream: TcpStream, number: u64, len: usize) -> bool {
+    slow_transfer(stream, number, len, Duration::ZERO)
+}
+
+/// One that lasts so long at least.
+fn slow_transfer(stream: TcpStream, number: u64, len: usize, lasts: Duration) -> bool {
     let run = || -> std::io::Result<()> {
         let mut sending = stream.try_clone()?;
         let writing = thread::spawn(move || {
             let head = [number.to_be_bytes(), (len as u64).to_be_bytes()].concat();
             sending.write_all(&head)?;
-            sending.write_all(&content(number, len))
+            for part in content(number, len).chunks(len.div_ceil(50).max(1)) {
+                sending.write_all(part)?;
+                thread::sleep(lasts / 50);
+            }
+            Ok::<(), std::io::Error>(())
         });
         let mut got = Vec::new();
         let read = (&stream).take(len as u64 + 1).read_to_end(&mut got);
@@ -1098,7 +1110,7 @@ fn over_srp_transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_
 }
 
 /// 30 % of the control messages are lost, and no data: half of the exchanges of a message and its answer fail. No
-/// connection is reset for it. If as much is lost of the connections between base stations, state may come too late: then
+/// connection is reset for it; but with SRP, a few may be that are being opened at a handoff (docs/gateway.md). If as much is lost of the connections between base stations, state may come too late: then
 /// both ends are reset, and none waits in vain.
 fn lose_messages(agent: &str, handoffs: u32) {
     alone(|| {
@@ -1127,9 +1139,9 @@ fn lose_messages(agent: &str, handoffs: u32) {
             let [whole, reset] = outcomes.each_ref().map(|count| count.load(Ordering::Relaxed));
             eprintln!("{whole} transfers during {handoffs} handoffs, {reset} reset");
             assert!(whole > reset.max(10), "{whole} of {} transfers", whole + reset);
-            let counted: Vec<_> =
-                stations.iter().chain([&mobile]).map(|it| it.boxes().unwrap()).collect();
-            assert!(between_stations || reset == 0, "{reset} were reset: {counted:#?}");
+            let most = if agent == Members::OVER_SRP { whole / 50 } else { 0 };
+            assert!(between_stations || reset <= most, "{reset} of {} were reset", whole + reset);
+            assert!(between_stations || count(&mobile, "attachments whose state was lost") == 0);
         }
         // The last connections are in TIME-WAIT, or their vanished ends are asked whether they are there, which takes longer
         // than the short form does.

@@ -1089,12 +1089,12 @@ impl Network {
 
 #[test]
 fn transfers_are_whole_although_most_exchanges_of_messages_fail_at_first() {
-    lose_messages(Members::MOBILE, 20);
+    lose_messages(Members::MOBILE, 8);
 }
 
 #[test]
 fn over_srp_transfers_are_whole_although_most_exchanges_of_messages_fail_at_first() {
-    lose_messages(Members::OVER_SRP, 20);
+    lose_messages(Members::OVER_SRP, 8);
 }
 
 #[test]
@@ -1110,8 +1110,9 @@ fn over_srp_transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_
 }
 
 /// 30 % of the control messages are lost, and no data: half of the exchanges of a message and its answer fail. No
-/// connection is reset for it; but with SRP, a few may be that are being opened at a handoff (docs/gateway.md). If as much is lost of the connections between base stations, state may come too late: then
-/// both ends are reset, and none waits in vain.
+/// connection is reset for it; but with SRP, a few may be that are being opened at a handoff (docs/gateway.md). If as much
+/// is lost of the connections between base stations, state may come too late: then both ends are reset, and none waits in
+/// vain.
 fn lose_messages(agent: &str, handoffs: u32) {
     alone(|| {
         let Some(network) = Network::of(3, &Family::ALL) else { return };

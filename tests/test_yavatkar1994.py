@@ -518,4 +518,5 @@ def test_srp_that_shares_leaves_more_to_tcp_than_srp_that_knows_the_rate(
         )
         assert known is not None
         assert shared is not None
-        assert known.value > 0.95 > 0.7 > shared.value, case
+        # BBR recovers from losses by RACK, and keeps a tenth in a long queue.
+        assert known.value > 0.85 > 0.7 > shared.value, case

@@ -5,6 +5,7 @@
 
 use crate::counted::Counted;
 use crate::error::Error;
+use crate::mhp::NetworkKey;
 use crate::modes::hop_mtu;
 use crate::peer::PeerError;
 use base::{Duration, Seed, Time};
@@ -304,8 +305,7 @@ fn must_be_hidden(packet: &Packet) -> bool {
 
 /// The key that both gateways share.
 pub(crate) fn read_key(path: &std::path::Path) -> Result<PresharedKey, PeerError> {
-    let text = crate::peer::read_secret(path)?;
-    text.trim().parse().map_err(|error| PeerError::BadKey(path.display().to_string(), error))
+    Ok(NetworkKey::read(path)?.preshared)
 }
 
 /// The end, as the thread of packets has it.
@@ -346,7 +346,7 @@ impl Boundary for Bump {
 impl Counted for Mutex<EspEnd> {
     fn each(&self, count: &mut dyn FnMut(&'static str, u64)) {
         let end = lock(self);
-        // What the link itself has damaged, nobody tells here.
+        // A link of the kernel does not report what it has damaged.
         end.end.counts(&mut |name, value| {
             if !name.starts_with("damaged_") {
                 count(name, value);

@@ -330,7 +330,8 @@ impl Association {
     }
 
     /// Sets what the settings say of the hop: [`Config::segment_size`], for segments that are not sent yet,
-    /// [`Config::overhead`], [`Config::rate`], [`Config::share`], [`Config::repeat`] and [`Config::gather`]. If it is another hop,
+    /// [`Config::overhead`], [`Config::rate`], [`Config::share`], [`Config::repeat`] and
+    /// [`Config::gather`]. If it is another hop,
     /// [`Association::resume`] follows.
     pub fn set_hop(&mut self, config: &Config) {
         let Config { segment_size, overhead, rate, share, repeat, gather, .. } = config.in_range();

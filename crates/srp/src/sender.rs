@@ -151,6 +151,7 @@ impl Sender {
         self.limit = limit.clamp(1, Config::MOST_SEGMENTS).into();
     }
 
+    /// Whether the timeout is to run: something is in flight, or a probe is unanswered that is not of a tail.
     pub(crate) fn needs_answer(&self) -> bool {
         self.in_flight > 0 || self.probes.iter().any(|probe| !probe.is_of_tail)
     }

@@ -226,7 +226,7 @@ mod tests {
         let attach =
             MobilityMessage::Attach { other: None, station, previous: None, incarnation: None };
         assert_eq!(polled(&mut attachment, Time::ZERO), (station, attach));
-        // Once it is known, nobody says that it is another one.
+        // A later advertisement of another one changes nothing.
         let other = address(0x2001_0db8, 8);
         let another = Mobility::new(5, MobilityMessage::Advertise { station: other });
         assert_eq!(attachment.on_message(Time::ZERO, &another), None);

@@ -14,6 +14,7 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
+    /// The most that is kept, bytes: a tail of full segments.
     const MOST: u64 = 48 << 10;
     /// One of so many bytes.
     const SHARE: u64 = 8;
@@ -45,8 +46,9 @@ impl Default for Allowance {
 impl Sender {
     /// The most segments of a tail that are repeated.
     const TAIL: u64 = 32;
-    /// The hop loses packets if at least one of so many is lost, and some were; and perhaps as long as fewer are known.
+    /// The hop counts as one that loses packets if at least one of so many is lost, and if the fate of fewer is known.
     const LOSSY: u64 = 256;
+    /// Fewer losses are chance.
     const SOME: u64 = 8;
     /// Nothing more is sent once so small a part of a round trip has passed: a burst of losses may be over then, too.
     const PAUSE: u64 = 16;

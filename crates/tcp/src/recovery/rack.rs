@@ -84,8 +84,8 @@ impl Rack {
 
     /// Segments have arrived in another order than they were sent in. An arrival after the segment was
     /// retransmitted, which only a DSACK block reports, is no sign of it in RFC 8985 §6.2, step 3; but
-    /// without one, a path that delays segments by more than a round trip's few segments costs a
-    /// spurious recovery each time.
+    /// without one the reordering window stays zero, and each reordering that reaches the threshold of
+    /// duplicates costs a spurious recovery.
     pub(crate) fn on_reordering(&mut self) {
         self.reordering_seen = true;
     }

@@ -21,7 +21,8 @@ pub(crate) struct HopWatch {
 
 impl HopWatch {
     /// Calls `tell` whenever packets can pass an interface of the calling thread's network namespace that could not
-    /// before, or can pass by another way; and when they cannot any more. It looks when `settling` has passed after the kernel has told of anything.
+    /// before, or can pass by another way; and when they cannot any more. It looks when `settling` has
+    /// passed after the kernel has told of anything.
     pub(crate) fn start(
         interface: &str,
         settling: Duration,

@@ -141,6 +141,8 @@ def test_every_remedy_can_be_chosen_and_runs(browser: Any, address: str) -> None
         page.tab.select_option("select[name=b]", choice)
         page.settle()
         assert page.tab.inner_text("#mistake") == "", choice
+        shown = page.tab.evaluate("new URLSearchParams(document.body.dataset.ready).get('b')")
+        assert shown == choice
         seen.add(page.digests()[1])
         if choice in ("congestion-bbr", "spoofer-with-the-hop's-rate", "SPEP", "SRP"):
             assert page.digests() == page.digests_of_files(), choice

@@ -20,6 +20,8 @@ let presets = [];
 /** The preset, the values of its controls, and the ids of the choices. */
 const state = { preset: null, values: {}, a: "", b: "" };
 let waiting = 0;
+/** Counts changes, so that an older run does not pass for the newest. */
+let changes = 0;
 
 async function start() {
   const response = await fetch("presets.json");
@@ -78,9 +80,16 @@ function choose(id, said) {
   $("preset").value = id;
   $("about").textContent = preset.about;
   controls.build($("controls"), preset, state.values, () => {
+    changed();
     clearTimeout(waiting);
     waiting = setTimeout(run, PAUSE, { play: false });
   });
+}
+
+/** From now on the page does not show what its controls say, until the run that follows is shown. */
+function changed() {
+  delete document.body.dataset.ready;
+  return ++changes;
 }
 
 /** What differs from the preset, as the address has it. */
@@ -105,6 +114,7 @@ async function choicesOf(preset, values) {
 }
 
 async function run({ play }) {
+  const change = changed();
   const { preset, values } = state;
   const choices = await choicesOf(preset, values);
   if (!choices) return; // Something newer is under way.
@@ -140,6 +150,7 @@ async function run({ play }) {
   player.ends(runEnd(preset, ran));
   if (play) player.play({ unasked: true });
   await document_(files, seed);
+  if (change === changes) document.body.dataset.ready = hash();
 }
 
 /** When nothing happens any more: at the end, or soon after the last transfer was complete. */
@@ -236,7 +247,6 @@ async function document_(files, seed) {
     const asked = await workers[side].ask({ want: "document", file: files[index] });
     if (asked) $(`file-${side}`).textContent = asked.answer.document ?? asked.answer.error;
   }
-  document.body.dataset.ready = hash();
 }
 
 async function copy(side) {

@@ -46,9 +46,17 @@ struct Office {
     guests: Arc<Guests>,
 }
 
-/// The threads, which end with this.
+/// The threads, which end with this but for those that ask another base station; with it, the guests have no routes any
+/// more.
 pub(crate) struct Courier {
+    guests: Arc<Guests>,
     _server: Server,
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        self.guests.end();
+    }
 }
 
 impl Courier {
@@ -60,6 +68,7 @@ impl Courier {
         key: NetworkKey,
         guests: Arc<Guests>,
     ) -> io::Result<Courier> {
+        let kept = Arc::clone(&guests);
         let office = Office { station, key, waiting: Waiting::default(), guests };
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, Mobility::PORT))?;
         let asked = office.clone();
@@ -79,7 +88,7 @@ impl Courier {
             }
         };
         thread::Builder::new().name("courier".to_owned()).spawn(carry)?;
-        Ok(Courier { _server: server })
+        Ok(Courier { guests: kept, _server: server })
     }
 }
 

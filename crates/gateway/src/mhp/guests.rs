@@ -6,27 +6,28 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{info, warn};
 
-/// Those that are attached. Their routes are removed with this.
+/// Those that are attached.
 pub(crate) struct Guests {
     netlink: Netlink,
     /// The interface behind which they are.
     interface: String,
     /// The base station's addresses of IPv4 and of IPv6, by which they know it.
     own: [IpAddr; 2],
-    /// All of their addresses, by the first.
-    attached: Mutex<BTreeMap<IpAddr, Vec<IpAddr>>>,
+    /// All of their addresses, by the first; `None` once the base station has ended.
+    attached: Mutex<Option<BTreeMap<IpAddr, Vec<IpAddr>>>>,
 }
 
 impl Guests {
     /// None yet, of a base station with these addresses of IPv4 and of IPv6.
     pub(crate) fn new(interface: &str, own: [IpAddr; 2]) -> Result<Arc<Guests>, live::Error> {
-        let (netlink, attached) = (Netlink::open()?, Mutex::default());
+        let (netlink, attached) = (Netlink::open()?, Mutex::new(Some(BTreeMap::new())));
         Ok(Arc::new(Guests { netlink, interface: interface.to_owned(), own, attached }))
     }
 
     /// One has said that it is attached, and which address of the other version of IP it has.
     pub(crate) fn arrive(&self, mobile: IpAddr, other: Option<IpAddr>) {
         let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(attached) = attached.as_mut() else { return };
         let addresses: Vec<IpAddr> = [mobile].into_iter().chain(other).collect();
         let known = attached.entry(mobile).or_default();
         if known.is_empty() {
@@ -46,15 +47,25 @@ impl Guests {
 
     /// Whether one is attached.
     pub(crate) fn contains(&self, mobile: IpAddr) -> bool {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&mobile)
+        let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        attached.as_ref().is_some_and(|attached| attached.contains_key(&mobile))
     }
 
     /// Its connections have gone to another base station, or it is known here no more.
     pub(crate) fn leave(&self, mobile: IpAddr) {
         let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(addresses) = attached.remove(&mobile) {
+        if let Some(addresses) = attached.as_mut().and_then(|attached| attached.remove(&mobile)) {
             info!(%mobile, "has left");
             addresses.into_iter().for_each(|address| self.forget(address));
+        }
+    }
+
+    /// The base station ends: all routes are removed, and none is added any more. Threads that ask another base station may
+    /// still have this.
+    pub(crate) fn end(&self) {
+        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        for address in attached.take().into_iter().flat_map(BTreeMap::into_values).flatten() {
+            self.forget(address);
         }
     }
 
@@ -67,9 +78,6 @@ impl Guests {
 
 impl Drop for Guests {
     fn drop(&mut self) {
-        let attached = self.attached.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for address in std::mem::take(attached).into_values().flatten() {
-            self.forget(address);
-        }
+        self.end();
     }
 }

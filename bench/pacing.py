@@ -1,4 +1,4 @@
-"""Paced and unpaced flows of today's TCP in the lab, over several paths, and BBR beside CUBIC.
+"""Paced and unpaced flows of today's TCP in the lab, over several paths.
 
 python bench/pacing.py                  prints the tables of docs/tcp.md
 """
@@ -12,8 +12,6 @@ import polars as pl
 import lasthop
 
 SEEDS = 10
-BBR, CUBIC = 'congestion = "bbr"', 'congestion = "cubic"'
-TOLERANT = f"{BBR}, loss_threshold = 0.2"
 
 
 def scenario(
@@ -96,38 +94,5 @@ def pacing() -> None:
         print(f"| {name} | {' | '.join(time + again)} |")
 
 
-def bbr() -> None:
-    """Goodput of BBR and CUBIC alone with random losses, and beside each other, Mb/s; what flows of
-    BBR lose in a short queue."""
-    head = "| --- | ---: | ---: | ---: |"
-    print(f"\n| packets lost | BBR | BBR, `loss_threshold = 0.2` | CUBIC |\n{head}")
-    for loss in (0.0, 0.001, 0.01, 0.05):
-        cells = []
-        for tcp in (BBR, TOLERANT, CUBIC):
-            of = scenario("10 Mbit/s", "20 ms", "140 packets", [tcp], seconds=60)
-            of = of.set({"links.0.forward.errors": {"packet": loss}})
-            cells.append(f"{means(of, 'payload_bps')[0] / 1e6:.1f}")
-        print(f"| {100 * loss:g} % | {' | '.join(cells)} |")
-    print("\n| queue | BBR, CUBIC | BBR, `loss_threshold = 0.2`, CUBIC |\n| --- | ---: | ---: |")
-    for times, queue in ((1, "35 packets"), (4, "140 packets"), (16, "560 packets")):
-        cells = []
-        for tcp in (BBR, TOLERANT):
-            of = scenario("10 Mbit/s", "20 ms", queue, [tcp, CUBIC], seconds=120)
-            ours, other = means(of, "payload_bps")
-            cells.append(f"{ours / 1e6:.1f}, {other / 1e6:.1f}")
-        print(f"| {times} | {' | '.join(cells)} |")
-    print(
-        "\n| queue | four of BBR lose | four with `loss_threshold = 0.2` |\n| --- | ---: | ---: |"
-    )
-    for share, queue in (("a half", "17 packets"), ("1", "35 packets"), ("4", "140 packets")):
-        cells = []
-        for tcp in (BBR, TOLERANT):
-            of = scenario("10 Mbit/s", "20 ms", queue, [tcp] * 4, seconds=60)
-            lost = means(of, "dropped")[0] / sum(means(of, "segments"))
-            cells.append(f"{lost:.1%}")
-        print(f"| {share} | {' | '.join(cells)} |")
-
-
 if __name__ == "__main__":
     pacing()
-    bbr()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import agreement_tables
+import bbr
 import field_tables
 import ishac_calibration
 import obanaik_calibration
@@ -527,6 +528,9 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "worlds": ("worlds.json", worlds),
     "beside": ("beside.json", beside),
     "rack": ("rack.json", rack),
+    "bbr-losses": (bbr.FILE.name, bbr.losses),
+    "bbr-shares": (bbr.FILE.name, bbr.shares),
+    "bbr": (bbr.FILE.name, bbr.others),
     "packetdrill": ("packetdrill.json", packetdrill),
     "packetdrill-scripts": ("packetdrill.json", packetdrill_scripts),
     "packetdrill-beyond": ("packetdrill-beyond.json", packetdrill),

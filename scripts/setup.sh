@@ -283,15 +283,11 @@ install_locked() {
         --require-hashes --requirement "$1"
 }
 
-# The extension module. No index: what the package depends on is in requirements.lock, or it is an error.
-develop() {
-    env -u CONDA_PREFIX VIRTUAL_ENV="$PWD/$venv" PIP_NO_INDEX=1 PIP_QUIET=1 \
-        "$venv/bin/maturin" develop --release $features "$@" </dev/null
-}
-
-# It is rebuilt when anything that goes into it has changed; Python sources are read in place.
+# The extension module is rebuilt when anything that goes into it has changed; Python sources are
+# read in place.
 package_key=$({
-    find Cargo.toml Cargo.lock pyproject.toml crates -type f 2>/dev/null | LC_ALL=C sort | xargs cksum
+    find Cargo.toml Cargo.lock pyproject.toml crates -type f 2>/dev/null |
+        LC_ALL=C sort | xargs cksum
     cksum requirements.lock
     rustc --version
 } | cksum)
@@ -307,12 +303,18 @@ no | no*lab) # where the whole was built before, it is the whole that is built a
     ;;
 esac
 
+# Where maturin builds it. No index: what the package depends on is in requirements.lock, or it is
+# an error.
+unset CONDA_PREFIX
+export VIRTUAL_ENV="$PWD/$venv"
+maturin="env PIP_NO_INDEX=1 PIP_QUIET=1 $venv/bin/maturin develop --release $features"
+
 # At first it is compiled while pip installs all but maturin. An error shows when it is built below.
 if [ -z "$built" ]; then
     say "compiling lasthop in the background"
     sed -n '/^maturin==/,/[^\\]$/p' requirements.lock >"$scratch/maturin.lock"
     install_locked "$scratch/maturin.lock"
-    develop --skip-install >/dev/null 2>&1 &
+    $maturin --skip-install </dev/null >/dev/null 2>&1 &
     compiling=$!
 fi
 
@@ -326,4 +328,5 @@ done
 
 [ -z "$compiling" ] || wait "$compiling" || true
 compiling=
-step package "$package_key" "$what" develop
+# shellcheck disable=SC2086 # several words
+step package "$package_key" "$what" $maturin </dev/null

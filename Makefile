@@ -32,7 +32,8 @@ setup-gateway:
 	@scripts/setup.sh gateway
 
 .PHONY: demo
-demo: setup ## Show what a noisy satellite hop does to TCP, and what wins it back
+demo: ## Show what a noisy satellite hop does to TCP, and what wins it back
+	@scripts/setup.sh lab
 	@$(BIN)/lasthop demo
 
 .PHONY: pictures

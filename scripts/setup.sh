@@ -2,6 +2,7 @@
 # Leaves the command at .venv/bin/lasthop, whatever the machine had before.
 #
 #   scripts/setup.sh           what the command needs
+#   scripts/setup.sh lab       the same, without what sends real packets: in two thirds of the time
 #   scripts/setup.sh gateway   and what lasthopd needs to be compiled
 #   scripts/setup.sh dev       that, and the Python tools for tests, checks and the book
 #   scripts/setup.sh dev lint  and Rust's formatter and linter
@@ -21,7 +22,10 @@ PATH=$cargo_home/bin:$PATH
 export PATH
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+compiling= # the process that compiles beside this one
+trap 'rm -rf "$scratch"; [ -z "$compiling" ] || kill "$compiling" || true' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 say() {
     printf 'setup: %s\n' "$*"
@@ -204,8 +208,10 @@ install_rust_lint() {
 # --- Tools -----------------------------------------------------------------------------------
 
 tools="cc rust python"
+whole=yes
 for word in "$@"; do
     case $word in
+    lab) whole=no ;;
     dev | gateway) case $tools in *bpf*) ;; *) tools="$tools bpf" ;; esac ;;
     lint) tools="$tools rust_lint" ;;
     wasm) tools="$tools wasm" ;;
@@ -277,11 +283,40 @@ install_locked() {
         --require-hashes --requirement "$1"
 }
 
-# No index: what the package depends on is in requirements.lock, or it is an error.
-build_package() {
-    env -u CONDA_PREFIX VIRTUAL_ENV="$PWD/$venv" PIP_NO_INDEX=1 PIP_QUIET=1 \
-        "$venv/bin/maturin" develop --release </dev/null
-}
+# The extension module is rebuilt when anything that goes into it has changed; Python sources are
+# read in place.
+package_key=$({
+    find Cargo.toml Cargo.lock pyproject.toml crates -type f 2>/dev/null |
+        LC_ALL=C sort | xargs cksum
+    cksum requirements.lock
+    rustc --version
+} | cksum)
+if [ ! -x "$venv/bin/lasthop" ] || ! ls python/lasthop/_lasthop*.so >/dev/null 2>&1; then
+    rm -f "$stamps/package"
+fi
+built=$(cat "$stamps/package" 2>/dev/null || true)
+features='' what="building lasthop"
+case $whole$built in
+no | no*lab) # where the whole was built before, it is the whole that is built anew
+    features=--no-default-features what="building lasthop, without what sends real packets"
+    package_key="$package_key lab"
+    ;;
+esac
+
+# Where maturin builds it. No index: what the package depends on is in requirements.lock, or it is
+# an error.
+unset CONDA_PREFIX
+export VIRTUAL_ENV="$PWD/$venv"
+maturin="env PIP_NO_INDEX=1 PIP_QUIET=1 $venv/bin/maturin develop --release $features"
+
+# At first it is compiled while pip installs all but maturin. An error shows when it is built below.
+if [ -z "$built" ]; then
+    say "compiling lasthop in the background"
+    sed -n '/^maturin==/,/[^\\]$/p' requirements.lock >"$scratch/maturin.lock"
+    install_locked "$scratch/maturin.lock"
+    $maturin --skip-install </dev/null >/dev/null 2>&1 &
+    compiling=$!
+fi
 
 step requirements "$(cksum requirements.lock)" \
     "installing Python packages from requirements.lock" install_locked requirements.lock
@@ -291,14 +326,7 @@ for word in "$@"; do
         "installing Python packages from requirements-dev.lock" install_locked requirements-dev.lock
 done
 
-# The extension module is rebuilt when anything that goes into it has changed; Python sources are
-# read in place.
-package_key=$({
-    find Cargo.toml Cargo.lock pyproject.toml crates -type f 2>/dev/null | LC_ALL=C sort | xargs cksum
-    cat "$stamps/requirements"
-    rustc --version
-} | cksum)
-if [ ! -x "$venv/bin/lasthop" ] || ! ls python/lasthop/_lasthop*.so >/dev/null 2>&1; then
-    rm -f "$stamps/package"
-fi
-step package "$package_key" "building lasthop" build_package
+[ -z "$compiling" ] || wait "$compiling" || true
+compiling=
+# shellcheck disable=SC2086 # several words
+step package "$package_key" "$what" $maturin </dev/null

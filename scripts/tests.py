@@ -83,7 +83,9 @@ def say(words: str) -> None:
 
 def compiled(flags: Sequence[str]) -> list[tuple[str, Step]]:
     """The programs with tests of all crates, with the crate's folder."""
-    cargo = ["cargo", "test", "--no-run", "--workspace", "--lib", "--bins", "--tests", *flags]
+    # Of libraries and programs, too, but not of those that say `test = false`: they have none, and
+    # `--lib --bins` would compile them all the same.
+    cargo = ["cargo", "test", "--no-run", "--workspace", "--tests", *flags]
     form = "--message-format=json-render-diagnostics"
     done = subprocess.run([*cargo, form], cwd=ROOT, stdout=subprocess.PIPE, check=False)
     if done.returncode:

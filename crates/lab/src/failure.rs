@@ -85,5 +85,5 @@ pub enum SweepError {
     Run(#[from] RunError),
     /// The threads could not be started.
     #[error("cannot start threads: {0}")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
+    Threads(#[from] std::io::Error),
 }

@@ -21,6 +21,7 @@ mod series;
 mod supervise;
 mod sweep;
 mod table;
+mod threads;
 mod watch;
 mod world;
 

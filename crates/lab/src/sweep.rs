@@ -7,11 +7,12 @@ use crate::outcome::{Outcome, Record, tabulate, tabulate_distributions};
 use crate::run::run;
 use crate::supervise::{Monitor, supervise};
 use crate::table::Table;
+use crate::threads::on_threads;
 use crate::watch::Watch;
 use core::ops::{ControlFlow, Range};
-use rayon::prelude::*;
 use scenario::{Experiment, ScenarioError};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The seeds of every point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +112,10 @@ fn each(
 ) -> Result<(), SweepError> {
     let Range { start, end } = runs;
     let monitor = Monitor::default();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let runner = OrderedRunner::new(start, end, keep, &monitor);
     let work = || {
-        pool.broadcast(|_| runner.work(|index| one(experiment, seeds, index, &monitor)));
+        let run = |index| one(experiment, seeds, index, &monitor);
+        on_threads(threads, end.saturating_sub(start), || runner.work(run))?;
         runner.end()
     };
     supervise(&monitor, work, |monitor| look(start + monitor.done(), end))?;
@@ -142,24 +143,38 @@ fn check_on(
     mut look: impl FnMut() -> ControlFlow<()>,
 ) -> Result<(), SweepError> {
     let monitor = Monitor::default();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    supervise(&monitor, || pool.install(|| validate(experiment, &monitor)), |_| look())
+    supervise(&monitor, || validate(experiment, threads, &monitor), |_| look())
 }
 
 /// The number of points that are checked together; their problems are reported together.
 const TOGETHER: u64 = 4096;
 
 /// Checks every point.
-fn validate(experiment: &Experiment<'_>, monitor: &Monitor) -> Result<(), SweepError> {
+fn validate(
+    experiment: &Experiment<'_>,
+    threads: usize,
+    monitor: &Monitor,
+) -> Result<(), SweepError> {
     let all = experiment.points();
     for first in (0..all).step_by(TOGETHER as usize) {
         if monitor.cancelled().load(Ordering::Relaxed) {
             return Err(RunError::Cancelled.into());
         }
-        let points = (first..all.min(first + TOGETHER)).into_par_iter();
-        let errors = points.filter_map(|point| experiment.scenario_at(point).err());
+        let end = all.min(first + TOGETHER);
+        let (next, errors) = (AtomicU64::new(first), Mutex::new(Vec::new()));
+        let check = || {
+            let point = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&at| at < end);
+            while let Some(point) = point() {
+                if let Err(error) = experiment.scenario_at(point) {
+                    errors.lock().unwrap_or_else(PoisonError::into_inner).push((point, error));
+                }
+            }
+        };
+        on_threads(threads, end - first, check)?;
+        let mut errors = errors.into_inner().unwrap_or_else(PoisonError::into_inner);
+        errors.sort_by_key(|&(point, _)| point);
         // An error of all points occurs at each: it is reported once, for the first point.
-        let errors: Vec<ScenarioError> = errors.collect();
+        let errors: Vec<ScenarioError> = errors.into_iter().map(|(_, error)| error).collect();
         if let Some(error) = ScenarioError::all(errors) {
             return Err(error.into());
         }

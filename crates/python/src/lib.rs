@@ -5,9 +5,8 @@
 //! callers are in `_lasthop.pyi`.
 
 mod convert;
-#[cfg_attr(not(target_os = "linux"), path = "no_shell.rs")]
-mod shell;
-mod transfers;
+#[cfg_attr(not(all(target_os = "linux", feature = "packets")), path = "no_packets.rs")]
+mod packets;
 mod watch;
 
 use pyo3::create_exception;
@@ -46,7 +45,7 @@ create_exception!(
 #[pymodule]
 mod _lasthop {
     use crate::convert::{self, Override};
-    use crate::transfers::{self, Wanted};
+    use crate::packets::{self, Wanted};
     use crate::watch::{self, Patience};
     use base::settings::Table as _;
     use base::units::Size;
@@ -66,7 +65,7 @@ mod _lasthop {
     use super::{RunError, ScenarioError, TestbedError, TransferError};
 
     #[pymodule_export]
-    use crate::shell::Shell;
+    use crate::packets::Shell;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -193,7 +192,7 @@ mod _lasthop {
     ) -> PyResult<Bound<'py, PyDict>> {
         let settings = convert::source(source, "--tcp".to_owned(), overrides)?;
         let wanted = Wanted { file, sends, peer: (peer, port), address, masquerade };
-        transfers::run(py, &settings, &wanted, &watch)
+        packets::transfer(py, &settings, &wanted, &watch)
     }
 
     /// Removes what killed runs, transfers and shells on real packets have left.

@@ -6,10 +6,10 @@
 //! IPv6) of each node, and another in the end: what the boxes counted, and why the run is void if it
 //! is. The flows of the scenario are not started.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", feature = "packets")))]
 fn main() {}
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "packets"))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use scenario::{Experiment, IpVersion, Source, Style};
     use serde_json::{Map, Value, json};

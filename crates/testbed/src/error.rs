@@ -5,9 +5,18 @@ use thiserror::Error;
 /// Why a scenario was not run on real packets.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The platform is not Linux.
-    #[error("the testbed needs Linux: it is made of network namespaces and TUN devices")]
-    Platform,
+    /// The platform is not Linux, or this was compiled without feature `packets`.
+    #[cfg_attr(
+        target_os = "linux",
+        error(
+            "this lasthop was built for the lab alone: `make setup` adds what sends real packets"
+        )
+    )]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        error("real packets need Linux: its network namespaces and TUN devices")
+    )]
+    Absent,
     /// The process lacks a privilege.
     #[error(
         "the testbed needs root, to make network namespaces and TUN devices: this process lacks {0}"
@@ -54,7 +63,7 @@ pub enum Error {
     System(String),
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "packets"))]
 impl From<live::Error> for Error {
     fn from(error: live::Error) -> Error {
         Error::System(error.to_string())

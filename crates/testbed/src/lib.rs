@@ -7,37 +7,32 @@
 //! The testbed needs Linux and root. A run removes everything that it made; [`clean`] removes what a
 //! crash left.
 
-#[cfg(target_os = "linux")]
-mod addresses;
-#[cfg(target_os = "linux")]
-mod emulation;
 mod error;
-#[cfg(target_os = "linux")]
-mod hosts;
-#[cfg(target_os = "linux")]
-mod kernel;
-#[cfg(target_os = "linux")]
-mod links;
-#[cfg(target_os = "linux")]
-mod network;
 mod report;
-#[cfg(target_os = "linux")]
-mod run;
-#[cfg(target_os = "linux")]
-mod settings;
-#[cfg(target_os = "linux")]
-mod shell;
-#[cfg(target_os = "linux")]
-mod state;
 
-#[cfg(target_os = "linux")]
-pub use emulation::Emulation;
+macro_rules! packets {
+    ($($item:item)*) => { $(#[cfg(all(target_os = "linux", feature = "packets"))] $item)* };
+}
+
+packets! {
+    mod addresses;
+    mod emulation;
+    mod hosts;
+    mod kernel;
+    mod links;
+    mod network;
+    mod run;
+    mod settings;
+    mod shell;
+    mod state;
+
+    pub use emulation::Emulation;
+    pub use links::LinkSockets;
+    pub use shell::{End, Shell, Wanted};
+}
+
 pub use error::Error;
-#[cfg(target_os = "linux")]
-pub use links::LinkSockets;
 pub use report::{Health, Outcome};
-#[cfg(target_os = "linux")]
-pub use shell::{End, Shell, Wanted};
 
 use scenario::Scenario;
 use std::sync::atomic::AtomicBool;
@@ -46,15 +41,15 @@ use std::sync::atomic::AtomicBool;
 /// the random behaviour of links and traffic. These runs of a process are sequential.
 ///
 /// # Errors
-/// If the platform is not Linux, if the process lacks privileges, if the kernel rejects a setting of the
+/// If there is no testbed here, if the process lacks privileges, if the kernel rejects a setting of the
 /// scenario, or if the run was cancelled.
 pub fn run(scenario: &Scenario, seed: u64, cancelled: &AtomicBool) -> Result<Outcome, Error> {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "packets"))]
     return run::run(scenario, seed, cancelled);
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", feature = "packets")))]
     {
         let _ = (scenario, seed, cancelled);
-        Err(Error::Platform)
+        Err(Error::Absent)
     }
 }
 
@@ -69,12 +64,12 @@ pub fn run_beside(
     label: &str,
     cancelled: &AtomicBool,
 ) -> Result<Outcome, Error> {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "packets"))]
     return run::run_beside(scenario, seed, Some(label), cancelled);
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", feature = "packets")))]
     {
         let _ = (scenario, seed, label, cancelled);
-        Err(Error::Platform)
+        Err(Error::Absent)
     }
 }
 
@@ -82,9 +77,9 @@ pub fn run_beside(
 /// progress keep what is theirs.
 ///
 /// # Errors
-/// If the platform is not Linux, or if something cannot be removed.
+/// If there is no testbed here, or if something cannot be removed.
 pub fn clean() -> Result<Vec<String>, Error> {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "packets"))]
     {
         run::check_rights()?;
         let left = live::namespace::list()?.into_iter().filter(|listed| !listed.in_use);
@@ -97,6 +92,6 @@ pub fn clean() -> Result<Vec<String>, Error> {
         removed.extend(undone);
         Ok(removed)
     }
-    #[cfg(not(target_os = "linux"))]
-    Err(Error::Platform)
+    #[cfg(not(all(target_os = "linux", feature = "packets")))]
+    Err(Error::Absent)
 }

@@ -99,7 +99,7 @@ impl World {
     fn start(text: &str, label: &str, link_sockets: &LinkSockets) -> Option<World> {
         match Emulation::start_with(&scenario(text), 1, label, link_sockets) {
             Ok(emulation) => Some(World { emulation }),
-            Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+            Err(error @ (Error::Forbidden(_) | Error::Absent)) => {
                 let test = thread::current().name().unwrap_or("a test").to_owned();
                 // What is printed is not shown of tests that pass, but what is written is.
                 let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");

@@ -101,7 +101,7 @@ pub(crate) fn run_once(text: &str) -> Option<Outcome> {
             eprintln!("{:?}", outcome.health);
             Some(outcome)
         }
-        Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+        Err(error @ (Error::Forbidden(_) | Error::Absent)) => {
             skip(&error);
             None
         }
@@ -113,7 +113,7 @@ pub(crate) fn run_once(text: &str) -> Option<Outcome> {
 pub(crate) fn emulate(text: &str, label: &str) -> Option<Emulation> {
     match Emulation::start(&scenario(text), 1, label) {
         Ok(emulation) => Some(emulation),
-        Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+        Err(error @ (Error::Forbidden(_) | Error::Absent)) => {
             skip(&error);
             None
         }

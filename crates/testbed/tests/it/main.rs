@@ -1,6 +1,6 @@
 //! Scenarios on real packets.
 
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", feature = "packets"))]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod boxes;

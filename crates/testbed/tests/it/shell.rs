@@ -13,7 +13,7 @@ const FLOW: &str = "[[flows]]\nfrom = \"server\"\nto = \"mobile\"\n";
 fn start(more: &str) -> Option<Shell> {
     match Shell::start(&scenario(&format!("{NOISY_HOP}{FLOW}{more}")), &Wanted::default()) {
         Ok(shell) => Some(shell),
-        Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+        Err(error @ (Error::Forbidden(_) | Error::Absent)) => {
             skip(&error);
             None
         }
@@ -53,7 +53,7 @@ fn what_belongs_to_flows_is_refused() {
         let text = text.replace("station = {}", &format!("station = {{ boxes = [{boxes}] }}"));
         match Shell::start(&scenario(&text), &Wanted::default()) {
             Err(Error::Refused { what, why }) => format!("{what}: {why}"),
-            Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+            Err(error @ (Error::Forbidden(_) | Error::Absent)) => {
                 skip(&error);
                 String::new()
             }

@@ -3,6 +3,7 @@
 use crate::{TestbedError, TransferError, convert};
 use core::ops::ControlFlow;
 use lab::{Monitor, supervise};
+use live::transfer::{self, Direction, Peer, PeerEnd, Progress, Transfer};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,15 +20,12 @@ pub(crate) struct Wanted {
     pub(crate) masquerade: bool,
 }
 
-#[cfg(target_os = "linux")]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     settings: &Source,
     wanted: &Wanted,
     watch: &Py<PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    use live::transfer::{self, Direction, Peer, Progress, Transfer};
-
     let peer = match wanted.peer {
         (Some(address), port) => Peer::Connect(SocketAddr::new(address.to_canonical(), port)),
         (None, port) => Peer::Listen(port),
@@ -70,20 +68,7 @@ pub(crate) fn run<'py>(
     report(py, &result.map_err(error)?)
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn run<'py>(
-    _: Python<'py>,
-    _: &Source,
-    _: &Wanted,
-    _: &Py<PyAny>,
-) -> PyResult<Bound<'py, PyDict>> {
-    Err(TestbedError::new_err("a transfer needs Linux: it uses a TUN device"))
-}
-
-#[cfg(target_os = "linux")]
-fn report<'py>(py: Python<'py>, report: &live::transfer::Report) -> PyResult<Bound<'py, PyDict>> {
-    use live::transfer::PeerEnd;
-
+fn report<'py>(py: Python<'py>, report: &transfer::Report) -> PyResult<Bound<'py, PyDict>> {
     let seconds = |span: Option<base::Duration>| span.map(base::Duration::as_secs_f64);
     let dict = PyDict::new(py);
     dict.set_item("local", report.local.to_string())?;
@@ -105,9 +90,8 @@ fn report<'py>(py: Python<'py>, report: &live::transfer::Report) -> PyResult<Bou
     Ok(dict)
 }
 
-#[cfg(target_os = "linux")]
-fn error(error: live::transfer::Error) -> PyErr {
-    use live::transfer::Error;
+fn error(error: transfer::Error) -> PyErr {
+    use transfer::Error;
 
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err(()),

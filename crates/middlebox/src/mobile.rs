@@ -393,9 +393,9 @@ impl Middlebox for MobileAgent {
                     None => self.connections.on_departure(&to.reversed(), &segment),
                 }
                 if from.is_some() {
-                    // A base station that does not know the host yet lets segments pass, whose numbers are others.
-                    let is_ours =
-                        self.hop.as_ref().is_some_and(|hop| hop.speaks_for(&to.reversed()));
+                    // A base station that does not know the host yet lets segments pass, whose numbers are others: the
+                    // host would reset what is being opened.
+                    let is_ours = self.hop.as_ref().is_some_and(|hop| hop.carries(&to));
                     return if is_ours { Verdict::Consume } else { Verdict::Forward };
                 }
                 if !self.attachment.is_waiting() {

@@ -329,8 +329,14 @@ impl<E: Exchange> BaseStation<E> {
                 return Verdict::Consume;
             }
         }
+        // A half that it is for is not there yet, or over. The other half has numbers of its own, and its end must not
+        // get this.
+        let ends = FourTuple::of_segment(&packet.ip, segment);
+        if self.relays.carries(&ends) {
+            return Verdict::Consume;
+        }
         // Its state is lost: its sender must not wait in vain.
-        let wants_reset = self.resets.take(&FourTuple::of_segment(&packet.ip, segment));
+        let wants_reset = self.resets.take(&ends);
         if is_lost || wants_reset {
             self.counts.refused += 1;
             self.relays.reset_sender(packet);

@@ -651,7 +651,8 @@ fn go_on_after_an_outage(agent: &str, outage: Outage) {
         ends.iter_mut().for_each(|end| end.read_exact(&mut [0]).unwrap());
         let took = clock.now().since(Time::ZERO);
         // A busy machine takes some time, too.
-        assert!(took < base::Duration::from_millis(1800), "{took:?}");
+        eprintln!("data went on after {took:?}");
+        assert!(took < base::Duration::from_millis(900), "{took:?}");
         assert!(count(&mobile, "attachments") > before);
         assert_eq!(count(&mobile, "attachments whose state was lost"), 0);
         network.mobile.run(|| mobile.stop()).unwrap();
@@ -1138,9 +1139,8 @@ fn over_srp_transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_
 }
 
 /// 30 % of the control messages are lost, and no data: half of the exchanges of a message and its answer fail. No
-/// connection is reset for it; but with SRP, a few may be that are being opened at a handoff (docs/gateway.md). If as much
-/// is lost of the connections between base stations, state may come too late: then both ends are reset, and none waits in
-/// vain.
+/// connection is reset for it. If as much is lost of the connections between base stations, state may come too late: then
+/// both ends are reset, and none waits in vain.
 fn lose_messages(agent: &str, handoffs: u32) {
     alone(|| {
         let Some(network) = Network::of(3, &Family::ALL) else { return };
@@ -1169,8 +1169,7 @@ fn lose_messages(agent: &str, handoffs: u32) {
             eprintln!("{whole} transfers during {handoffs} handoffs, {reset} reset");
             // The first eight may be all there are: they wait until their host is attached.
             assert!(between_stations || whole >= 8, "{whole} of {} transfers", whole + reset);
-            let most = if agent == Members::OVER_SRP { whole / 50 } else { 0 };
-            assert!(between_stations || reset <= most, "{reset} of {} were reset", whole + reset);
+            assert!(between_stations || reset == 0, "{reset} of {} were reset", whole + reset);
             assert!(between_stations || count(&mobile, "attachments whose state was lost") == 0);
         }
         // The last connections are in TIME-WAIT, or their vanished ends are asked whether they are there, which takes longer

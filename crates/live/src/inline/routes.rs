@@ -11,8 +11,8 @@ pub(super) struct Routes {
     netlink: Netlink,
     /// The indices of the interfaces of the LAN.
     lan: Vec<u32>,
-    /// The sides of destinations; none, if there was no route.
-    known: FxHashMap<IpAddr, Option<Side>>,
+    /// The sides of destinations.
+    known: FxHashMap<IpAddr, Side>,
     /// When they are asked for anew.
     expires: Time,
 }
@@ -34,10 +34,43 @@ impl Routes {
             self.known.clear();
             self.expires = now + Routes::LIFETIME;
         }
-        let Routes { netlink, lan, known, .. } = self;
-        *known.entry(destination).or_insert_with(|| {
-            let interface = netlink.interface_to(destination).ok()?;
-            Some(if lan.contains(&interface) { Side::Lan } else { Side::Wan })
-        })
+        if let Some(side) = self.known.get(&destination) {
+            return Some(*side);
+        }
+        // A route that is missing may be there the next moment: what is lost until then waits for timers.
+        let interface = self.netlink.interface_to(destination).ok()?;
+        let side = if self.lan.contains(&interface) { Side::Lan } else { Side::Wan };
+        self.known.insert(destination, side);
+        Some(side)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Namespace;
+    use std::process::Command;
+
+    #[test]
+    fn a_route_is_found_as_soon_as_it_is_there() {
+        let Ok(namespace) = Namespace::create("routes") else {
+            eprintln!("SKIPPED: real packets are not permitted");
+            return;
+        };
+        let check = || {
+            let ip = |words: &str| {
+                assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success());
+            };
+            ip("link add dev lan type veth peer name wan");
+            ip("link set dev lan up");
+            ip("link set dev wan up");
+            let netlink = Netlink::open().unwrap();
+            let mut routes = Routes::new(netlink, &["lan".to_owned()]).unwrap();
+            let destination = IpAddr::from([198, 18, 0, 1]);
+            assert_eq!(routes.side(Time::ZERO, destination), None);
+            ip("route add 198.18.0.0/24 dev wan");
+            assert_eq!(routes.side(Time::ZERO, destination), Some(Side::Wan));
+        };
+        namespace.run(check).unwrap();
     }
 }

@@ -323,12 +323,20 @@ impl<R: Copy> Registry<R> {
             }
             _ => None,
         };
+        // The host was attached anew in the meantime, and knows better where its connections are. If it was here last as
+        // far as it knows, they are where they were, and that one would answer the new attachment.
+        let anew = match (reply, before) {
+            _ if *about == record.attachment => None,
+            (Some(Reply::Superseded), Before::Moved(to, incarnation)) => {
+                elsewhere.or(Some((to, Some(incarnation))))
+            }
+            _ => elsewhere,
+        };
         let waiting = match reply {
             Some(Reply::State) => core::mem::take(waiting),
-            // The host was attached anew in the meantime, and knows better where its connections are.
-            _ if *about < record.attachment && elsewhere.is_some() => {
+            _ if anew.is_some() => {
                 *asked = 1;
-                return self.proceed(mobile, elsewhere);
+                return self.proceed(mobile, anew);
             }
             _ => match onward.filter(|_| *asked < Self::MOST_ASKED) {
                 Some((to, incarnation)) => {

@@ -49,9 +49,9 @@ impl Hop {
         &mut self.relays
     }
 
-    /// Whether this box has the connection of the host's that its other end would name so.
-    pub(super) fn speaks_for(&self, end: &FourTuple) -> bool {
-        self.relays.host().connection_at(end).is_some()
+    /// Whether this box has the connection between these ends, perhaps not open yet.
+    pub(super) fn carries(&self, ends: &FourTuple) -> bool {
+        self.relays.carries(ends)
     }
 
     /// Processes a TCP segment of the host. One of a connection that is not split passes.

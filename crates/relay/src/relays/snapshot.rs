@@ -77,6 +77,12 @@ impl Relays {
         self.splits.iter().flatten().map(|entry| entry.client)
     }
 
+    /// Whether the connection between these ends is split here, whichever of them has opened it, and perhaps not open yet.
+    #[must_use]
+    pub fn carries(&self, ends: &FourTuple) -> bool {
+        [*ends, ends.reversed()].iter().any(|client| self.by_client.contains_key(client))
+    }
+
     /// The number of the relay of a connection.
     pub(super) fn number_of(&self, client: &FourTuple) -> Option<u32> {
         self.by_client.get(client).copied()

@@ -82,3 +82,30 @@ fn two_that_take_each_other_for_where_the_state_is_do_not_ask_for_ever() {
     }
     assert!(asked < usize::from(Registry::<u8>::MOST_ASKED), "{asked}");
 }
+
+/// It asks in vain, because the host has moved on, and is here again when it learns so.
+#[test]
+fn a_host_that_is_here_again_when_an_earlier_attachment_is_superseded_is_served() {
+    let now = Time::ZERO;
+    let mut here = station(1);
+    here.on_attach(now, MOBILE, &attach(1, 1, 1));
+    let request =
+        Request { mobile: MOBILE, attach: attach(2, 2, 1), expects: Some(100), incarnation: 200 };
+    here.on_request(now, &request, address(2), 7);
+    actions(&mut here);
+    let asked = |here: &mut Registry<u8>| match actions(here)[..] {
+        [Action::Fetch { from, request }] => (from, request.attach.attachment),
+        ref others => panic!("{others:?}"),
+    };
+    here.on_attach(now, MOBILE, &attach(3, 1, 1));
+    assert_eq!(asked(&mut here), (address(2), 3));
+    here.on_attach(now, MOBILE, &attach(5, 1, 1));
+    assert_eq!(actions(&mut here), []);
+    // Station 2 was told of attachment 4 before it was asked about 3.
+    here.on_reply(MOBILE, Some(Reply::Superseded));
+    assert_eq!(asked(&mut here), (address(2), 5));
+    here.on_reply(MOBILE, Some(Reply::State));
+    let outcome = Outcome::Complete;
+    let confirmed = Action::Confirm { mobile: MOBILE, attachment: 5, outcome };
+    assert!(actions(&mut here).contains(&confirmed));
+}

@@ -478,7 +478,8 @@ fn resolve(
             reprobing.signal = false;
             // A mobile host may move as often as it does: its messages are authentic.
             reprobing.rate_limit = (written.mode == Mode::Station).then_some(false);
-            let mut own = own.or_congestion(Gateway::CONGESTION);
+            // Users compare it with TCP that is not paced.
+            let mut own = own.or_congestion(Gateway::CONGESTION).or_prompt_start();
             // Base stations send SRP at this rate, not TCP.
             if written.rate.is_some() && written.mode != Mode::Station {
                 own = own.or_loss_threshold(Gateway::LOSS_THRESHOLD);

@@ -86,6 +86,18 @@ impl Pacer {
         now + self.tolerance < self.next_at
     }
 
+    /// Sets the tolerance, which is the time of the same octets at the present rate. If that is higher than before,
+    /// those that were sent early are made up for in less time, too.
+    fn set_tolerance(&mut self, now: Time, tolerance: Duration) {
+        if tolerance < self.tolerance {
+            let early = u128::from(self.next_at.since(now).as_nanos());
+            let scaled =
+                early * u128::from(tolerance.as_nanos()) / u128::from(self.tolerance.as_nanos());
+            self.next_at = self.next_at.min(now + Duration::from_nanos(scaled as u64));
+        }
+        self.tolerance = tolerance;
+    }
+
     /// Notes what was delivered, as [`Train::on_delivered`].
     #[inline(always)]
     pub(super) fn on_delivered(&mut self, now: Time, octets: u64, delivered: u64, before: u64) {
@@ -151,6 +163,10 @@ impl Sender {
             self.pacer.next_at = now;
             return false;
         }
+        self.update_tolerance(now);
+        if !self.pacer.holds(now) {
+            return false;
+        }
         self.pacer.hold(now);
         self.window_limited = !self.controller.models_path();
         true
@@ -179,11 +195,16 @@ impl Sender {
     #[inline(never)]
     fn pace_by_rate(&mut self, now: Time, octets: u32) {
         let Some(interval) = self.pacing_interval(octets) else { return };
+        self.update_tolerance(now);
         self.pacer.on_sent(now, interval);
+    }
+
+    /// With a prompt start, the initial window may leave at once.
+    fn update_tolerance(&mut self, now: Time) {
         if self.pacer.train.is_some() {
             let initial = self.config.initial_window.bytes(self.mss);
             let others = u32::try_from(initial).unwrap_or(u32::MAX).saturating_sub(self.mss);
-            self.pacer.tolerance = self.pacing_interval(others).unwrap_or_default();
+            self.pacer.set_tolerance(now, self.pacing_interval(others).unwrap_or_default());
         }
     }
 

@@ -237,13 +237,16 @@ fn prompt(segments: u32) -> Config {
 #[test]
 fn with_a_prompt_start_the_initial_window_leaves_at_once_after_a_pause() {
     let mut t = sending_only(10, prompt(10));
+    t.write(10_000);
     t.time(200);
     t.send(ack(11)); // The window is 11 segments: 22 in 100 ms.
-    t.time(500);
-    t.write(12_000);
     t.recv((11..=20).map(data));
-    leaves_at(&mut t, 502_272, 21);
-    t.silent(); // The window is full.
+    t.time(300);
+    t.send(ack(21));
+    t.time(500);
+    t.write(11_000);
+    t.recv((21..=30).map(data));
+    leaves_at(&mut t, 502_272, 31);
 }
 
 /// Segments that were sent until 20 ms after the first of nine acknowledgments, which come each millisecond.

@@ -232,6 +232,7 @@ fn config() -> impl Strategy<Value = Config> {
             half,
             hystart,
             fast_open,
+            prompt_start,
         ] = flags;
         let standard = Config::default();
         Config {
@@ -270,6 +271,7 @@ fn config() -> impl Strategy<Value = Config> {
             fast_open,
             nagle,
             pacing,
+            prompt_start,
             mtu_probing,
             keep_alive,
             user_timeout: None,

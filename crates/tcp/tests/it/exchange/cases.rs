@@ -342,7 +342,7 @@ fn repair() -> impl Strategy<Value = Repair> {
     )
 }
 
-type Manners = ([bool; 10], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 11], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
@@ -375,7 +375,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 10].map(|()| likely()),
+        [(); 11].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),

@@ -54,6 +54,13 @@ impl Alone {
         self
     }
 
+    /// The same, but with a prompt start unless it is written otherwise.
+    pub(crate) fn or_prompt_start(mut self) -> Alone {
+        let tcp = self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));
+        tcp.get_mut().or_prompt_start();
+        self
+    }
+
     /// The same, but with these mechanisms if none are written.
     pub(crate) fn or_mechanisms(mut self, mechanisms: Vec<Mechanism>) -> Alone {
         let tcp = self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));

@@ -96,6 +96,10 @@ pub struct Config {
     /// start, and 1.2 times in congestion avoidance, as in Linux. Controllers with a rate of their
     /// own pace always.
     pub pacing: bool,
+    /// A paced sender starts, and starts again after a pause, no slower than one that is not paced: up to the
+    /// initial window leaves at once (RFC 9002 §7.7), and in slow start, which is Startup of BBR, segments follow at
+    /// the rate at which acknowledgments have come, if that is higher than its own.
+    pub prompt_start: bool,
     /// Find the path MTU without ICMP (RFC 4821).
     pub mtu_probing: MtuProbing,
     /// Keep-alive probes to a silent peer (RFC 9293 §3.8.4).
@@ -379,6 +383,7 @@ impl Default for Config {
             fast_open: false,
             nagle: true,
             pacing: false,
+            prompt_start: false,
             mtu_probing: MtuProbing::default(),
             keep_alive: None,
             user_timeout: None,

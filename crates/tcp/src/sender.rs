@@ -228,7 +228,7 @@ impl Sender {
             loss_threshold: config.loss_threshold,
         };
         let controller = Controller::new(growth, u64::from(mss));
-        let pacer = Pacer::new(config.pacing || controller.models_path());
+        let pacer = Pacer::new(config.pacing || controller.models_path(), config.prompt_start);
         Sender {
             stream: Stream::new(),
             statistics: Statistics::default(),

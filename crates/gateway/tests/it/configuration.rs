@@ -286,6 +286,16 @@ fn tcp_over_the_hop_has_bbr_unless_the_file_says_otherwise() {
 }
 
 #[test]
+fn tcp_over_the_hop_starts_promptly_unless_the_file_says_otherwise() {
+    let starts_promptly =
+        |keys: &str| read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().tcp.prompt_start;
+    for keys in ["", "mode = \"split\"", "mode = \"station\"", "rate = \"1 Mbit/s\""] {
+        assert!(starts_promptly(keys), "{keys}");
+    }
+    assert!(!starts_promptly("tcp = { prompt_start = false }"));
+}
+
+#[test]
 fn metrics_have_an_address_and_a_port_of_either_family() {
     for address in ["127.0.0.1:9273", "[::1]:0"] {
         let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\nmetrics = \"{address}\"")).unwrap();
@@ -328,6 +338,7 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
     for part in [
         "congestion = \"bbr\"",
         "loss_threshold = 0.2",
+        "prompt_start = true",
         "mechanism = \"rlci\", strict = false, signal = false",
     ] {
         assert!(default.contains(part), "no {part} in\n{default}");
@@ -336,7 +347,7 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
         "box = \"spoofer\"",
         "cache = 1000000",
         "hop = \"wan\"",
-        "tcp = { congestion = \"cubic\", mechanisms = [",
+        "tcp = { congestion = \"cubic\", prompt_start = true, mechanisms = [",
         "between = [\"gateway\", \"wan\"]\nrate = \"10000000 bit/s\"\ndelay = \"300 ms\"",
         "errors = { packet = 0.01 }",
     ] {

@@ -47,10 +47,12 @@ fn flows(starts: &[u32], tcp: &str) -> String {
 #[test]
 fn the_fast_path_paces_as_the_general_path_does() {
     for congestion in ["aimd", "cubic", "bbr"] {
-        for (delayed_ack, least) in [("40 ms", 0.9), ("off", 0.9)] {
+        for (delayed_ack, prompt, least) in
+            [("40 ms", false, 0.9), ("40 ms", true, 0.9), ("off", true, 0.9)]
+        {
             for starts in [&[0][..], &[0, 7, 7, 1500]] {
                 let tcp = format!(
-                    "congestion = \"{congestion}\", pacing = true, delayed_ack = \"{delayed_ack}\""
+                    "congestion = \"{congestion}\", pacing = true, prompt_start = {prompt}, delayed_ack = \"{delayed_ack}\""
                 );
                 let text = flows(starts, &tcp);
                 let fast = run(&text);
@@ -63,6 +65,51 @@ fn the_fast_path_paces_as_the_general_path_does() {
                 assert_eq!((watched.digest, watched.events), (fast.digest, fast.events), "{text}");
                 let share = fast_share(&text, &Watch::default());
                 assert!(share > least, "{share} of the segments: {text}");
+            }
+        }
+    }
+}
+
+/// The time that the last of some flows takes from a server 5 ms before a gateway and a hop of 10 Mb/s and 600 ms. The
+/// server has CUBIC without pacing, and the gateway, if there is a `spoofer`, BBR.
+fn over_a_satellite(spoofer: Option<&str>, queue: u32, flows: &str) -> f64 {
+    let spoofer = spoofer.map_or(String::new(), |tcp| {
+        format!("boxes = [{{ box = \"spoofer\", hop = \"user\", tcp = {{ congestion = \"bbr\"{tcp} }} }}]")
+    });
+    let outcome = run(&format!(
+        "title = \"short transfers\"\nduration = \"60 s\"\n[nodes]\nserver = {{}}\ngateway = {{ {spoofer} }}\n\
+         user = {{}}\n[[links]]\nbetween = [\"server\", \"gateway\"]\nrate = \"200 Mbit/s\"\ndelay = \"5 ms\"\n\
+         queue = \"1000 packets\"\n[[links]]\nbetween = [\"gateway\", \"user\"]\nrate = \"10 Mbit/s\"\n\
+         delay = \"300 ms\"\nqueue = \"{queue} packets\"\n{flows}"
+    ));
+    outcome.rows.iter().map(|row| row.completed_s.unwrap()).fold(0.0, f64::max)
+}
+
+#[test]
+fn behind_a_gateway_that_starts_promptly_nothing_short_takes_longer_than_without_one() {
+    let flow = |traffic: &str| {
+        format!(
+            "[[flows]]\nfrom = \"server\"\nto = \"user\"\ntcp = {{ nagle = false }}\ntraffic = {traffic}\n"
+        )
+    };
+    let size = |size: &str| flow(&format!("{{ size = \"{size}\" }}"));
+    let page =
+        flow("{ requests = { request = \"200 B\", response = \"10 kB\", count = 5 } }").repeat(6);
+    for (flows, slower_by) in [
+        (page, 0.4), // Pauses between responses.
+        (size("1 kB"), 0.0),
+        (size("20 kB"), 0.03),
+        (size("100 kB"), 0.5),
+        (size("1 MB"), 0.1),
+    ] {
+        // The second queue is a tenth of what the hop holds: the first losses of slow start cost CUBIC more.
+        for queue in [500, 50] {
+            let direct = over_a_satellite(None, queue, &flows);
+            let prompt = over_a_satellite(Some(", prompt_start = true"), queue, &flows);
+            assert!(prompt < direct + 0.005, "{prompt} and {direct} s, {queue} packets: {flows}");
+            if queue == 500 {
+                let paced = over_a_satellite(Some(""), queue, &flows);
+                assert!(paced >= direct + slower_by, "{paced} and {direct} s: {flows}");
             }
         }
     }

@@ -291,7 +291,7 @@ fn every_setting_of_a_connection_can_be_said() {
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
          estimator = \"exact\", restart = \"advance\" }",
         "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, frto = true, dsack = true",
-        "timestamps = true, require_timestamps = true, ecn = true, fast_open = true, nagle = false, pacing = true, mtu_probing = \"black-hole\", user_timeout = \"100 s\"",
+        "timestamps = true, require_timestamps = true, ecn = true, fast_open = true, nagle = false, pacing = true, prompt_start = true, mtu_probing = \"black-hole\", user_timeout = \"100 s\"",
         "keep_alive = { idle = \"5 s\", interval = \"1 s\", probes = 2 }, time_wait = \"7 s\"",
         "mechanisms = [{ mechanism = \"eten\" }]",
     ];
@@ -336,6 +336,7 @@ fn every_setting_of_a_connection_can_be_said() {
         fast_open: true,
         nagle: false,
         pacing: true,
+        prompt_start: true,
         mtu_probing: tcp::MtuProbing::BlackHole,
         keep_alive: Some(tcp::KeepAlive {
             idle: Duration::from_secs(5),

@@ -6,6 +6,7 @@
 mod common;
 mod emulator;
 mod foundation;
+mod inline;
 mod interop;
 mod kernel;
 mod pair;

@@ -106,6 +106,10 @@ table! {
         /// Pace segments over the round trip, at 1.2 times the window per round trip; in slow start
         /// 2 times.
         pacing: bool;
+        /// A paced sender, as `bbr` always is, starts, and starts again after a pause, no slower than one that is not
+        /// paced: up to the initial window leaves at once, and in slow start, which is Startup of `bbr`, segments
+        /// follow at the rate at which acknowledgments have come, if that is higher than its own. `false` if absent.
+        prompt_start: bool;
         /// Find the path MTU without ICMP, by the segments that arrive (RFC 4821): not at all; once
         /// full-sized segments do not arrive; or from segments of 1024 bytes on.
         mtu_probing: MtuProbing = Config::default().mtu_probing;
@@ -168,6 +172,11 @@ impl Table {
             let threshold = || Spanned::new(0..0, Probability(share));
             self.loss_threshold.get_or_insert_with(threshold);
         }
+    }
+
+    /// Has a prompt start unless it is written otherwise.
+    pub(crate) fn or_prompt_start(&mut self) {
+        self.prompt_start.get_or_insert(true);
     }
 
     /// Has these mechanisms if none are written.
@@ -234,6 +243,7 @@ pub(crate) fn resolve(
         fast_open: tcp.fast_open,
         nagle: tcp.nagle,
         pacing: tcp.pacing.unwrap_or(defaults.pacing),
+        prompt_start: tcp.prompt_start.unwrap_or(standard.prompt_start),
         retries: tcp.retries.map_or(standard.retries, |written| written.0),
         syn_retries: tcp.syn_retries.map_or(standard.syn_retries, |written| written.0),
         syn_ack_retries: tcp.syn_ack_retries.map_or(standard.syn_ack_retries, |written| written.0),

@@ -152,12 +152,15 @@ fn tcp(gateway: &Gateway, written: &Table) -> Table {
         own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))).collect();
     let tcp = all.entry("tcp").or_insert_with(|| Table::new().into()).as_table_mut();
     let Some(tcp) = tcp else { return all };
-    let Config { congestion, loss_threshold, mechanisms, .. } = &gateway.tcp;
+    let Config { congestion, loss_threshold, prompt_start, mechanisms, .. } = &gateway.tcp;
     if let Ok(congestion) = Value::try_from(congestion) {
         tcp.entry("congestion").or_insert(congestion);
     }
     if let Some(threshold) = *loss_threshold {
         tcp.entry("loss_threshold").or_insert(threshold.into());
+    }
+    if *prompt_start {
+        tcp.entry("prompt_start").or_insert(true.into());
     }
     if let Ok(mechanisms) = Value::try_from(mechanisms) {
         tcp.entry("mechanisms").or_insert(mechanisms);

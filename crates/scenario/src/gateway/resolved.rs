@@ -70,7 +70,8 @@ fn with_defaults(own: Alone, written: &Written) -> Alone {
         Mode::Spoof | Mode::Split | Mode::Station => {
             // A mobile host may move as often as it does: its messages are authentic.
             reprobing.rate_limit = (written.mode == Mode::Station).then_some(false);
-            let mut own = own.or_congestion(CONGESTION);
+            // Users compare it with TCP that is not paced.
+            let mut own = own.or_congestion(CONGESTION).or_prompt_start();
             // Base stations send SRP at this rate, not TCP.
             if written.rate.is_some() && written.mode != Mode::Station {
                 own = own.or_loss_threshold(LOSS_THRESHOLD);

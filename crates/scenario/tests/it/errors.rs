@@ -565,7 +565,7 @@ fn a_sweep_goes_where_there_is_something() {
          `initial_window`, `initial_ssthresh`, `hystart`, `window_validation`, `restart_after_idle`, \
          `limited_transmit`, `delayed_ack`, `rto`, `retries`, \
          `syn_retries`, `syn_ack_retries`, `ssthresh_on_backoff`, `reduction`, \
-         `undo`, `frto`, `dsack`, `timestamps`, `require_timestamps`, `ecn`, `fast_open`, `nagle`, `pacing`, `mtu_probing`, `keep_alive`, `user_timeout`, \
+         `undo`, `frto`, `dsack`, `timestamps`, `require_timestamps`, `ecn`, `fast_open`, `nagle`, `pacing`, `prompt_start`, `mtu_probing`, `keep_alive`, `user_timeout`, \
          `challenges`, `out_of_window_acks`, `time_wait`, `eten`, `mechanisms`",
     );
 }

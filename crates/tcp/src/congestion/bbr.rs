@@ -343,6 +343,10 @@ impl CongestionControl for Bbr {
         self.state == State::ProbeRtt
     }
 
+    fn is_in_slow_start(&self) -> bool {
+        self.state == State::Startup
+    }
+
     /// It has no slow start of RFC 5681: only for larger segments.
     fn grow(&mut self, bytes: f64) {
         self.window += bytes as u64;

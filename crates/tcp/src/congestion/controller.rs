@@ -179,6 +179,10 @@ impl Controller {
         self.algorithm.pacing()
     }
 
+    pub(crate) fn is_in_slow_start(&self) -> bool {
+        self.algorithm.is_in_slow_start()
+    }
+
     #[inline]
     pub(crate) fn window(&self) -> u64 {
         self.window

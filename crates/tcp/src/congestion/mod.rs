@@ -81,6 +81,11 @@ pub trait CongestionControl: Sized {
         None
     }
 
+    /// Whether it still looks for the capacity of the path: in slow start.
+    fn is_in_slow_start(&self) -> bool {
+        self.window() < self.ssthresh()
+    }
+
     /// Grows the window by `bytes`: in slow start, or where segments are larger.
     fn grow(&mut self, bytes: f64);
 
@@ -236,6 +241,10 @@ macro_rules! controllers {
 
             fn pacing(&self) -> Option<Rate> {
                 match self { $(Algorithm::$Controller(c) => c.pacing(),)+ }
+            }
+
+            fn is_in_slow_start(&self) -> bool {
+                match self { $(Algorithm::$Controller(c) => c.is_in_slow_start(),)+ }
             }
 
             fn grow(&mut self, bytes: f64) {

@@ -436,6 +436,7 @@ impl Sender {
     fn deliver(&mut self, now: Time, octets: u64, sent: &Sent) {
         let bytes = self.delivered.bytes + octets;
         self.delivered = Delivered { bytes, at: now, first_sent_at: sent.at };
+        self.pacer.on_delivered(now, octets, bytes, sent.delivered);
     }
 
     /// The delivery rate at the latest delivered octet, which was sent as in `sent`.

@@ -5,7 +5,7 @@
 //! window can double in a round trip, then 1.2.
 
 use super::Sender;
-use base::{Duration, Time};
+use base::{Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
 
 /// Several segments may leave as a unit (segmentation offload) if they last no longer than this at
@@ -17,7 +17,7 @@ const UNIT: Duration = Duration::from_millis(1);
 const LATE: Duration = Duration::from_millis(2);
 
 /// The times of transmission of a paced sender. Without pacing, nothing is ever held back.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Pacer {
     is_paced: bool,
     /// Several segments may leave as a unit. It is set before each use.
@@ -29,16 +29,80 @@ pub(super) struct Pacer {
     next_at: Time,
     /// When the sender has to be asked for a segment that was held back.
     wake_at: Time,
+    /// By so much a segment may leave before its time.
+    tolerance: Duration,
+    /// For [`Config::prompt_start`](crate::Config::prompt_start).
+    train: Option<Box<Train>>,
+}
+
+/// The acknowledgments of a round trip, which come at the rate of the path, as long as they come one after the
+/// other (the ack train of HyStart: Ha, Rhee, Computer Networks 55 (9), 2011). To send at that rate fills no queue.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Train {
+    /// The round trip ends with the acknowledgment of what is sent when so many octets are delivered.
+    ends_at: u64,
+    began_at: Time,
+    /// Octets delivered after its first acknowledgment.
+    octets: u64,
+    /// Their rate, or that of the train before.
+    rate: Option<Rate>,
+}
+
+impl Train {
+    /// Octets without which the time says nothing: four large segments.
+    const LEAST: u64 = 4 * 1460;
+
+    /// `octets` are delivered, the last of which were sent when `before` were delivered; now it is `delivered`.
+    fn on_delivered(&mut self, now: Time, octets: u64, delivered: u64, before: u64) {
+        if before >= self.ends_at {
+            *self = Train { ends_at: delivered, began_at: now, octets: 0, rate: self.rate };
+            return;
+        }
+        self.octets += octets;
+        let nanos = now.since(self.began_at).as_nanos();
+        if self.octets >= Train::LEAST && nanos > 0 {
+            let bits = u128::from(self.octets) * 8_000_000_000 / u128::from(nanos);
+            self.rate = Rate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX));
+        }
+    }
 }
 
 impl Pacer {
-    pub(super) fn new(is_paced: bool) -> Pacer {
+    pub(super) fn new(is_paced: bool, starts_promptly: bool) -> Pacer {
         Pacer {
             is_paced,
             sends_units: false,
             holds_unit: false,
             next_at: Time::ZERO,
             wake_at: Time::NEVER,
+            tolerance: Duration::ZERO,
+            train: (is_paced && starts_promptly).then(Box::default),
+        }
+    }
+
+    /// Whether the next segment has to wait.
+    #[inline(always)]
+    fn holds(&self, now: Time) -> bool {
+        now + self.tolerance < self.next_at
+    }
+
+    /// Sets the tolerance, which is the time of the same octets at the present rate. If that is higher than before,
+    /// those that were sent early are made up for in less time, too.
+    fn set_tolerance(&mut self, now: Time, tolerance: Duration) {
+        if tolerance < self.tolerance {
+            let early = u128::from(self.next_at.since(now).as_nanos());
+            let scaled =
+                early * u128::from(tolerance.as_nanos()) / u128::from(self.tolerance.as_nanos());
+            self.next_at = self.next_at.min(now + Duration::from_nanos(scaled as u64));
+        }
+        self.tolerance = tolerance;
+    }
+
+    /// Notes what was delivered, as [`Train::on_delivered`].
+    #[inline(always)]
+    pub(super) fn on_delivered(&mut self, now: Time, octets: u64, delivered: u64, before: u64) {
+        if let Some(train) = &mut self.train {
+            train.on_delivered(now, octets, delivered, before);
         }
     }
 
@@ -51,7 +115,7 @@ impl Pacer {
     /// Whether another segment may join a unit that leaves now.
     #[inline]
     pub(super) fn extends_unit(&self, now: Time) -> bool {
-        self.next_at <= now + UNIT
+        self.next_at <= now + self.tolerance.max(UNIT)
     }
 
     /// Notes how many segments may leave as a unit.
@@ -65,7 +129,7 @@ impl Pacer {
     fn hold(&mut self, now: Time) {
         self.holds_unit = self.sends_units;
         let least = if self.sends_units { now + UNIT } else { now };
-        self.wake_at = self.next_at.max(least);
+        self.wake_at = (self.next_at - self.tolerance).max(least);
     }
 
     /// Ends the wait.
@@ -89,7 +153,7 @@ impl Sender {
     /// counts as used: without pacing, it would be (RFC 9002 §7.8).
     #[inline(always)]
     pub(super) fn is_held_by_pacing(&mut self, now: Time) -> bool {
-        now < self.pacer.next_at && self.hold(now)
+        self.pacer.holds(now) && self.hold(now)
     }
 
     #[inline(never)]
@@ -97,6 +161,10 @@ impl Sender {
         if self.board.in_network() == 0 {
             // It makes no burst.
             self.pacer.next_at = now;
+            return false;
+        }
+        self.update_tolerance(now);
+        if !self.pacer.holds(now) {
             return false;
         }
         self.pacer.hold(now);
@@ -126,14 +194,31 @@ impl Sender {
 
     #[inline(never)]
     fn pace_by_rate(&mut self, now: Time, octets: u32) {
-        if let Some(interval) = self.pacing_interval(octets) {
-            self.pacer.on_sent(now, interval);
+        let Some(interval) = self.pacing_interval(octets) else { return };
+        self.update_tolerance(now);
+        self.pacer.on_sent(now, interval);
+    }
+
+    /// With a prompt start, the initial window may leave at once.
+    fn update_tolerance(&mut self, now: Time) {
+        if self.pacer.train.is_some() {
+            let initial = self.config.initial_window.bytes(self.mss);
+            let others = u32::try_from(initial).unwrap_or(u32::MAX).saturating_sub(self.mss);
+            self.pacer.set_tolerance(now, self.pacing_interval(others).unwrap_or_default());
         }
     }
 
     /// The time that `octets` take at the rate; `None` in the initial window, for which there is
     /// no rate yet.
     fn pacing_interval(&self, octets: u32) -> Option<Duration> {
+        let interval = self.interval_of_controller(octets)?;
+        let train = self.pacer.train.as_ref().filter(|_| self.controller.is_in_slow_start());
+        let of_train = train.and_then(|train| train.rate);
+        Some(of_train.map_or(interval, |rate| interval.min(rate.time_for(u64::from(octets)))))
+    }
+
+    /// [`Sender::pacing_interval`] without a prompt start.
+    fn interval_of_controller(&self, octets: u32) -> Option<Duration> {
         if let Some(rate) = self.controller.pacing() {
             return Some(rate.time_for(u64::from(octets)));
         }

@@ -228,3 +228,49 @@ fn a_window_that_closes_on_a_held_segment_is_probed_from_then_on() {
     t.time(1_200);
     assert_eq!(t.unseen.pop_front().map(|(_, seg)| seg.len), Some(1));
 }
+
+/// A paced sender that starts promptly, with a first window of this many segments.
+fn prompt(segments: u32) -> Config {
+    Config { prompt_start: true, ..paced(segments) }
+}
+
+#[test]
+fn with_a_prompt_start_the_initial_window_leaves_at_once_after_a_pause() {
+    let mut t = sending_only(10, prompt(10));
+    t.write(10_000);
+    t.time(200);
+    t.send(ack(11)); // The window is 11 segments: 22 in 100 ms.
+    t.recv((11..=20).map(data));
+    t.time(300);
+    t.send(ack(21));
+    t.time(500);
+    t.write(11_000);
+    t.recv((21..=30).map(data));
+    leaves_at(&mut t, 502_272, 31);
+}
+
+/// Segments that were sent until 20 ms after the first of nine acknowledgments, which come each millisecond.
+fn sent_after_a_train(config: Config) -> u64 {
+    let mut t = sending(config);
+    for n in 2..=10 {
+        t.until(micros(198_000 + u64::from(n) * 1_000));
+        t.unseen.clear();
+        t.send(ack(n));
+        t.unseen.clear();
+    }
+    while t.connection.poll_timeout() <= micros(220_000) {
+        let due = t.connection.poll_timeout();
+        t.until(due);
+        t.unseen.clear();
+    }
+    t.statistics().segments - 10 // With the SYN.
+}
+
+#[test]
+fn with_a_prompt_start_slow_start_follows_the_rate_of_the_acknowledgments() {
+    // Nine are acknowledged, and the window grows by nine.
+    assert_eq!(sent_after_a_train(prompt(9)), 18);
+    assert!(sent_after_a_train(paced(9)) < 8);
+    let later = |config| Config { initial_ssthresh: Some(9_000), ..config };
+    assert!(sent_after_a_train(later(prompt(9))) < 18);
+}

@@ -232,6 +232,7 @@ fn config() -> impl Strategy<Value = Config> {
             half,
             hystart,
             fast_open,
+            prompt_start,
         ] = flags;
         let standard = Config::default();
         Config {
@@ -270,6 +271,7 @@ fn config() -> impl Strategy<Value = Config> {
             fast_open,
             nagle,
             pacing,
+            prompt_start,
             mtu_probing,
             keep_alive,
             user_timeout: None,
@@ -340,7 +342,7 @@ fn repair() -> impl Strategy<Value = Repair> {
     )
 }
 
-type Manners = ([bool; 10], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 11], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
@@ -373,7 +375,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 10].map(|()| likely()),
+        [(); 11].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),

@@ -9,6 +9,8 @@ use live::{Netlink, Offload, Tun};
 use scenario::IpVersion;
 use std::net::{TcpListener, UdpSocket};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 /// What is found at the gateway's node, without what is fine.
 pub(crate) fn found(world: &World, keys: &str, running: bool) -> Vec<Finding> {
@@ -269,6 +271,10 @@ fn without_keys_or_with_a_port_in_use_a_pair_does_not_start() {
         let mend = "ss -lunp 'sport = :51995' shows who has it; or listen = \"[::]:PORT\", in the configuration, is another";
         refused(&world, &keys(&other), "UDP at [::]:51995", mend);
         drop(taken);
+        // A program that another test starts at this moment has a copy of the socket, until it is executed.
+        while world.at(GATEWAY, || UdpSocket::bind("[::]:51995").is_err()) {
+            thread::sleep(Duration::from_millis(10));
+        }
         let daemon = world.gateway(&keys(&other));
         assert_eq!(found(&world, &keys(&other), true), []);
         daemon.stop();

@@ -256,11 +256,6 @@ def _range(row: record.Row | None) -> str:
     return f"{middle:.0f} % ({low:.0f} to {high:.0f} %)"
 
 
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rule = "| --- |" + " ---: |" * (len(heads) - 1)
-    return "\n".join([f"| {' | '.join(heads)} |", rule, *(f"| {' | '.join(of)} |" for of in lines)])
-
-
 def _about(result: record.Row) -> str:
     return (
         f"*The lab: means of {SEEDS} seeds; real packets and Linux {result['kernel']}: one run. "
@@ -287,7 +282,7 @@ def losses(result: record.Row) -> str:
             for world, sender in _columns("losses")
         ]
         lines.append([f"{100 * loss:g} %", *cells])
-    return "\n\n".join([_table(["lost", *_heads("losses")], lines), _about(result)])
+    return "\n\n".join([record.table(["lost", *_heads("losses")], lines), _about(result)])
 
 
 def shares(result: record.Row) -> str:
@@ -301,7 +296,7 @@ def shares(result: record.Row) -> str:
             own = [100 * of / (of + other) for of, other in pairs]
             cells.append(f"{statistics.mean(own):.0f} %" if own else "")
         lines.append([f"{queue}", *cells])
-    return "\n\n".join([_table(["queue", *_heads("shares")], lines), _about(result)])
+    return "\n\n".join([record.table(["queue", *_heads("shares")], lines), _about(result)])
 
 
 def others(result: record.Row) -> str:
@@ -310,22 +305,23 @@ def others(result: record.Row) -> str:
     lines = []
     for sender in SENDERS:
         queue, rate = of("queue", sender=sender), of("rate", sender=sender)
-        drains = [of for of in rate["drains_s"] if of is not None] if rate else []
-        drained = f"{statistics.mean(drains):.1f} s" if drains else "never"
+        drains = set(rate["drains_s"] if rate else ())
+        some = "never" if drains <= {None} else "not always"
+        drained = some if None in drains else f"{_mean(rate, 'drains_s')} s"
         lines.append([sender, _range(queue), f"{_mean(rate, 'reaches_s')} s", drained])
-    heads = ["", "of the queue filled", "has the doubled rate after"]
-    first = _table([*heads, "queue is empty after it was halved"], lines)
+    heads = ["", "of the queue filled", "nine tenths of the doubled rate after"]
+    first = record.table([*heads, "a tenth of the queue after it was halved"], lines)
     lines = []
     for world, sender in _columns("flows"):
         row = _of(result, "flows", world=world, sender=sender)
         name = f"{sender}, {_WORLDS[world]}"
         lines.append([name, _mean(row, "jain", 3), _mean(row, "goodput_mbps")])
-    second = _table(["five flows", "Jain's index", "together, Mb/s"], lines)
+    second = record.table(["five flows", "Jain's index", "together, Mb/s"], lines)
     lines = []
     for length in (0.5, 1, 4):
         found = [of("short", queue=length, sender=sender) for sender in ("BBR", "BBR, 20 %")]
         lines.append([f"{length:g}", *(f"{_mean(row, 'lost', 1, 100)} %" for row in found)])
-    third = _table(["queue", "four of BBR lose", "four of BBR, 20 %"], lines)
+    third = record.table(["queue", "four of BBR lose", "four of BBR, 20 %"], lines)
     return "\n\n".join([first, second, third, _about(result)])
 
 

@@ -128,8 +128,7 @@ def _about(result: record.Row) -> str:
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], result: record.Row) -> str:
-    table = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1)]
-    return "\n".join([*table, *(f"| {' | '.join(of)} |" for of in lines), "", _about(result)])
+    return f"{record.table(heads, lines)}\n\n{_about(result)}"
 
 
 def transfers(result: record.Row) -> str:

@@ -7,6 +7,7 @@
 mod convert;
 #[cfg_attr(not(all(target_os = "linux", feature = "packets")), path = "no_packets.rs")]
 mod packets;
+mod wanted;
 mod watch;
 
 use pyo3::create_exception;
@@ -45,7 +46,8 @@ create_exception!(
 #[pymodule]
 mod _lasthop {
     use crate::convert::{self, Override};
-    use crate::packets::{self, Wanted};
+    use crate::packets;
+    use crate::wanted::Wanted;
     use crate::watch::{self, Patience};
     use base::settings::Table as _;
     use base::units::Size;

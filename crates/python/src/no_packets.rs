@@ -1,20 +1,10 @@
 //! Where there is nothing that sends real packets.
 
 use crate::convert;
+use crate::wanted::Wanted;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use scenario::Source;
-use std::net::IpAddr;
-
-/// A transfer, as Python describes it.
-#[allow(dead_code, reason = "there is none")]
-pub(crate) struct Wanted {
-    pub(crate) file: i32,
-    pub(crate) sends: bool,
-    pub(crate) peer: (Option<IpAddr>, u16),
-    pub(crate) address: Option<IpAddr>,
-    pub(crate) masquerade: bool,
-}
 
 pub(crate) fn transfer<'py>(
     _: Python<'py>,

@@ -35,12 +35,16 @@ pub fn connection_settings(source: &Source, ip: IpVersion) -> Result<Config, Sce
 }
 
 impl Alone {
+    /// Its settings of TCP, which may be none yet.
+    fn tcp(&mut self) -> &mut settings::Table {
+        let none = || Spanned::new(0..0, settings::Table::default());
+        self.tcp.get_or_insert_with(none).get_mut()
+    }
+
     /// The same, but with this congestion control in place of that of the modern profile.
     pub(crate) fn or_congestion(mut self, congestion: Congestion) -> Alone {
         if self.profile.unwrap_or_default() == Profile::Modern {
-            let tcp =
-                self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));
-            tcp.get_mut().congestion.get_or_insert(congestion);
+            self.tcp().congestion.get_or_insert(congestion);
         }
         self
     }
@@ -56,15 +60,13 @@ impl Alone {
 
     /// The same, but with a prompt start unless it is written otherwise.
     pub(crate) fn or_prompt_start(mut self) -> Alone {
-        let tcp = self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));
-        tcp.get_mut().or_prompt_start();
+        self.tcp().or_prompt_start();
         self
     }
 
     /// The same, but with these mechanisms if none are written.
     pub(crate) fn or_mechanisms(mut self, mechanisms: Vec<Mechanism>) -> Alone {
-        let tcp = self.tcp.get_or_insert_with(|| Spanned::new(0..0, settings::Table::default()));
-        tcp.get_mut().or_mechanisms(mechanisms);
+        self.tcp().or_mechanisms(mechanisms);
         self
     }
 

@@ -4,4 +4,4 @@ mod shell;
 mod transfers;
 
 pub(crate) use shell::Shell;
-pub(crate) use transfers::{Wanted, run as transfer};
+pub(crate) use transfers::run as transfer;

@@ -1,5 +1,6 @@
 //! Transfers of files by our TCP on this machine's network.
 
+use crate::wanted::Wanted;
 use crate::{TestbedError, TransferError, convert};
 use core::ops::ControlFlow;
 use lab::{Monitor, supervise};
@@ -8,17 +9,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use scenario::{IpVersion, Source};
-use std::net::{IpAddr, SocketAddr};
-
-/// A transfer, as Python describes it.
-pub(crate) struct Wanted {
-    pub(crate) file: i32,
-    pub(crate) sends: bool,
-    /// The peer's address and port, or the port of ours to which it connects.
-    pub(crate) peer: (Option<IpAddr>, u16),
-    pub(crate) address: Option<IpAddr>,
-    pub(crate) masquerade: bool,
-}
+use std::net::SocketAddr;
 
 pub(crate) fn run<'py>(
     py: Python<'py>,

@@ -1,5 +1,5 @@
 """CUBIC and BBR at a gateway before a bad hop in the lab, alone and beside a flow of CUBIC: BBR as
-its draft says, and as a gateway has it by default.
+a gateway has it by default, and with the loss threshold that it has where it knows the `rate`.
 
 python bench/gateway_congestion.py              all hops, in some minutes
 python bench/gateway_congestion.py --seeds 1    each once
@@ -21,11 +21,13 @@ from statistics import median
 import lasthop
 
 MTU = 1500
+#: BBR, as a gateway has it by default.
+BBR = 'congestion = "bbr", renew_min_rtt = true, prompt_start = true'
 #: Congestion controls, by their names in the table.
 CONTROLS = {
     "CUBIC": 'congestion = "cubic"',
-    "BBR": 'congestion = "bbr"',
-    "BBR, 20 %": 'congestion = "bbr", loss_threshold = 0.2',
+    "BBR": BBR,
+    "BBR, 20 %": f"{BBR}, loss_threshold = 0.2",
 }
 LAN = 'rate = "1 Gbit/s"\nqueue = "5000 packets"\n'
 

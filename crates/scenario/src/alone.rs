@@ -58,6 +58,13 @@ impl Alone {
         self
     }
 
+    /// The same, but BBR renews the shortest round trip, unless it is written otherwise. To be called after
+    /// [`Alone::or_congestion`].
+    pub(crate) fn or_renew_min_rtt(mut self) -> Alone {
+        self.tcp().or_renew_min_rtt();
+        self
+    }
+
     /// The same, but with a prompt start unless it is written otherwise.
     pub(crate) fn or_prompt_start(mut self) -> Alone {
         self.tcp().or_prompt_start();

@@ -31,6 +31,10 @@ pub struct Config {
     /// model from following such losses. `None` is as the draft says: 2 % while it probes for bandwidth, and any loss
     /// lowers the short-term model. A round trip of fewer than 50 segments exceeds 2 % with each loss.
     pub loss_threshold: Option<f64>,
+    /// With [`Congestion::Bbr`], a round trip at most 2 % longer than the shortest renews it: the queue was as good as
+    /// empty. Else only a shorter one does, and every five seconds ProbeRTT halves what is outstanding for a round
+    /// trip, as draft-ietf-ccwg-bbr says.
+    pub renew_min_rtt: bool,
     /// Appropriate byte counting (RFC 3465): the window grows by the octets acknowledged, not by
     /// the number of acknowledgments. The value is the limit L, the segments that one
     /// acknowledgment may add in slow start: at least 1. The RFC permits 1 and 2, for receivers that
@@ -363,6 +367,7 @@ impl Default for Config {
             initial_ssthresh: None,
             hystart: true,
             loss_threshold: None,
+            renew_min_rtt: false,
             validation: Validation::default(),
             restart_after_idle: true,
             limited_transmit: true,

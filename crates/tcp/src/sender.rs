@@ -226,6 +226,7 @@ impl Sender {
             byte_counting: config.byte_counting,
             hystart: config.hystart.then(|| hystart_limit(config.pacing, config.byte_counting)),
             loss_threshold: config.loss_threshold,
+            renew_min_rtt: config.renew_min_rtt,
         };
         let controller = Controller::new(growth, u64::from(mss));
         let pacer = Pacer::new(config.pacing || controller.models_path(), config.prompt_start);

@@ -296,6 +296,17 @@ fn tcp_over_the_hop_starts_promptly_unless_the_file_says_otherwise() {
 }
 
 #[test]
+fn bbr_over_the_hop_renews_the_shortest_round_trip_unless_the_file_says_otherwise() {
+    let renews =
+        |keys: &str| read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().tcp.renew_min_rtt;
+    for keys in ["", "mode = \"split\"", "mode = \"station\"", "rate = \"1 Mbit/s\""] {
+        assert!(renews(keys), "{keys}");
+    }
+    assert!(!renews("tcp = { renew_min_rtt = false }"));
+    assert!(!renews("tcp = { congestion = \"cubic\" }"));
+}
+
+#[test]
 fn metrics_have_an_address_and_a_port_of_either_family() {
     for address in ["127.0.0.1:9273", "[::1]:0"] {
         let gateway = read(&format!("lan = \"a\"\nwan = \"b\"\nmetrics = \"{address}\"")).unwrap();
@@ -338,6 +349,7 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
     for part in [
         "congestion = \"bbr\"",
         "loss_threshold = 0.2",
+        "renew_min_rtt = true",
         "prompt_start = true",
         "mechanism = \"rlci\", strict = false, signal = false",
     ] {

@@ -35,6 +35,17 @@ fn it_fills_the_path_and_not_the_queue() {
 }
 
 #[test]
+fn alone_on_a_long_path_it_need_not_probe_the_round_trip() {
+    // 600 ms: a round trip at half the window every five seconds.
+    let long = |tcp: &str| {
+        let text = path("500 packets", "", &[tcp]).replace("20 ms", "300 ms");
+        goodputs(&run(&text))[0]
+    };
+    let (drafted, renewed) = (long(BBR), long(&format!("{BBR}, renew_min_rtt = true")));
+    assert!(renewed > 1.03 * drafted, "{renewed} and {drafted} Mb/s");
+}
+
+#[test]
 fn random_losses_below_its_threshold_cost_little_and_above_it_more() {
     let with_loss = |tcp: &str, loss: &str| {
         let link = format!("forward = {{ errors = {{ packet = {loss} }} }}");

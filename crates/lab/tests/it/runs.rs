@@ -306,6 +306,7 @@ fn every_setting_of_a_connection_can_be_said() {
         congestion: tcp::congestion::Congestion::Aimd,
         increase: Increase::IncreaseByK(IncreaseByK { k: 2.0 }),
         loss_threshold: None,
+        renew_min_rtt: false,
         byte_counting: Some(2),
         initial_window: tcp::InitialWindow::Rfc3390,
         initial_ssthresh: Some(5000),

@@ -49,6 +49,10 @@ table! {
         /// trip for congestion (BBR.LossThresh): for paths that lose packets to corruption. If absent, as
         /// draft-ietf-ccwg-bbr says: 0.02 while it probes for bandwidth, and else any loss counts.
         loss_threshold: Spanned<Probability>;
+        /// With `bbr`, a round trip at most 2 % longer than the shortest renews it, as the queue was as good as empty.
+        /// Else only a shorter one does, and every five seconds what is outstanding is halved for a round trip
+        /// (ProbeRTT), as draft-ietf-ccwg-bbr says. `false` if absent.
+        renew_min_rtt: Spanned<bool>;
         /// The window grows by the bytes acknowledged (RFC 3465), in slow start by at most this
         /// many segments per ACK, or without a limit (`"all"`); `"off"` counts ACKs.
         byte_counting: ByteCounting;
@@ -174,6 +178,13 @@ impl Table {
         }
     }
 
+    /// Renews the shortest round trip if the congestion control is BBR, unless it is written otherwise.
+    pub(crate) fn or_renew_min_rtt(&mut self) {
+        if self.congestion == Some(Congestion::Bbr) {
+            self.renew_min_rtt.get_or_insert_with(|| Spanned::new(0..0, true));
+        }
+    }
+
     /// Has a prompt start unless it is written otherwise.
     pub(crate) fn or_prompt_start(&mut self) {
         self.prompt_start.get_or_insert(true);
@@ -205,6 +216,7 @@ pub(crate) fn resolve(
     let congestion = tcp.congestion.unwrap_or(defaults.congestion);
     let increase = increase::resolve(tcp.increase, congestion).or_report(problems);
     let loss_threshold = loss_threshold(tcp.loss_threshold, congestion).or_report(problems);
+    let renew_min_rtt = renew_min_rtt(tcp.renew_min_rtt, congestion).or_report(problems);
     let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).or_report(problems);
     let rto = rto(tcp.rto, defaults).or_report(problems);
     let keep_alive = keep_alive::resolve(tcp.keep_alive).or_report(problems);
@@ -221,6 +233,7 @@ pub(crate) fn resolve(
         congestion,
         increase: increase?,
         loss_threshold: loss_threshold?,
+        renew_min_rtt: renew_min_rtt?,
         byte_counting: tcp.byte_counting.map_or(defaults.byte_counting, |written| written.0),
         initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
         initial_ssthresh: initial_ssthresh?,
@@ -280,6 +293,17 @@ fn loss_threshold(
         _ => "expected `loss_threshold` with `congestion = \"bbr\"` only",
     };
     Err(Problem::at(written.span(), expected))
+}
+
+fn renew_min_rtt(written: Option<Spanned<bool>>, congestion: Congestion) -> Result<bool, Problem> {
+    let Some(written) = written else { return Ok(Config::default().renew_min_rtt) };
+    match congestion {
+        Congestion::Bbr => Ok(*written.get_ref()),
+        _ => {
+            let expected = "expected `renew_min_rtt` with `congestion = \"bbr\"` only";
+            Err(Problem::at(written.span(), expected))
+        }
+    }
 }
 
 fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {

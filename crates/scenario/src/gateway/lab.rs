@@ -152,12 +152,16 @@ fn tcp(gateway: &Gateway, written: &Table) -> Table {
         own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))).collect();
     let tcp = all.entry("tcp").or_insert_with(|| Table::new().into()).as_table_mut();
     let Some(tcp) = tcp else { return all };
-    let Config { congestion, loss_threshold, prompt_start, mechanisms, .. } = &gateway.tcp;
+    let Config { congestion, loss_threshold, renew_min_rtt, prompt_start, mechanisms, .. } =
+        &gateway.tcp;
     if let Ok(congestion) = Value::try_from(congestion) {
         tcp.entry("congestion").or_insert(congestion);
     }
     if let Some(threshold) = *loss_threshold {
         tcp.entry("loss_threshold").or_insert(threshold.into());
+    }
+    if *renew_min_rtt {
+        tcp.entry("renew_min_rtt").or_insert(true.into());
     }
     if *prompt_start {
         tcp.entry("prompt_start").or_insert(true.into());

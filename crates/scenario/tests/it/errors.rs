@@ -219,6 +219,15 @@ fn increase_functions_are_for_aimd() {
 }
 
 #[test]
+fn the_shortest_round_trip_is_renewed_by_bbr() {
+    rejects(
+        ("eten = \"none\"", "congestion = \"cubic\", renew_min_rtt = true"),
+        "true",
+        "`flows.0.tcp.renew_min_rtt = true`: expected `renew_min_rtt` with `congestion = \"bbr\"` only",
+    );
+}
+
+#[test]
 fn a_loss_threshold_is_a_share_for_bbr() {
     rejects(
         ("eten = \"none\"", "congestion = \"cubic\", loss_threshold = 0.1"),
@@ -561,7 +570,7 @@ fn a_sweep_goes_where_there_is_something() {
     rejects_sweep(
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
-         `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `loss_threshold`, `byte_counting`, \
+         `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `loss_threshold`, `renew_min_rtt`, `byte_counting`, \
          `initial_window`, `initial_ssthresh`, `hystart`, `window_validation`, `restart_after_idle`, \
          `limited_transmit`, `delayed_ack`, `rto`, `retries`, \
          `syn_retries`, `syn_ack_retries`, `ssthresh_on_backoff`, `reduction`, \

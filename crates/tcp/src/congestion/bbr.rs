@@ -31,6 +31,8 @@ const PACING_MARGIN: f64 = 0.99;
 pub(crate) struct Bbr {
     /// BBR.LossThresh, if it is set; the short-term model follows it then.
     loss_threshold: Option<f64>,
+    /// Whether a round trip like the shortest renews it.
+    renews_min_rtt: bool,
     mss: u64,
     /// C.InitialCwnd
     initial_window: u64,
@@ -136,6 +138,7 @@ impl Bbr {
     pub(super) fn new(growth: Growth, window: u64) -> Bbr {
         Bbr {
             loss_threshold: growth.loss_threshold,
+            renews_min_rtt: growth.renew_min_rtt,
             mss: 1,
             initial_window: window,
             window,
@@ -330,7 +333,11 @@ impl CongestionControl for Bbr {
     }
 
     fn reset(&mut self, window: u64, _ssthresh: Option<u64>) {
-        let growth = Growth { loss_threshold: self.loss_threshold, ..Growth::default() };
+        let growth = Growth {
+            loss_threshold: self.loss_threshold,
+            renew_min_rtt: self.renews_min_rtt,
+            ..Growth::default()
+        };
         *self = Bbr { mss: self.mss, ..Bbr::new(growth, window) };
     }
 

@@ -260,6 +260,7 @@ proptest! {
             byte_counting,
             hystart: limit,
             loss_threshold: None,
+            renew_min_rtt: false,
         };
         let controller = Controller::new(growth, segments * u64::from(mss));
         let measures = congestion.0.starts_with("westwood");

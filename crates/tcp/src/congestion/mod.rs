@@ -295,4 +295,6 @@ pub(crate) struct Growth {
     pub(crate) hystart: Option<u32>,
     /// As [`crate::Config::loss_threshold`].
     pub(crate) loss_threshold: Option<f64>,
+    /// As [`crate::Config::renew_min_rtt`].
+    pub(crate) renew_min_rtt: bool,
 }

@@ -10,6 +10,8 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 /// BBR.ProbeRTTDuration
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
+/// What part of the shortest round trip another one may be longer, and still renew it.
+const SIMILAR_PART: u64 = 50;
 /// Rounds after which Drain ends in any case.
 const DRAIN_ROUNDS: u64 = 3;
 
@@ -298,10 +300,16 @@ impl Bbr {
     pub(super) fn update_min_rtt(&mut self, sample: &Sample) {
         let (now, min) = (sample.now, &mut self.min_rtt);
         min.expired = now > min.recent_at + PROBE_RTT_INTERVAL;
-        if let Some(rtt) = sample.rtt
-            && (min.expired || min.recent.is_none_or(|recent| rtt < recent))
-        {
-            (min.recent, min.recent_at) = (Some(rtt), now);
+        if let Some(rtt) = sample.rtt {
+            match min.recent {
+                Some(recent) if rtt >= recent && !min.expired => {
+                    // The value stays: it would rise with the queue otherwise.
+                    if self.renews_min_rtt && rtt <= recent + recent / SIMILAR_PART {
+                        min.recent_at = now;
+                    }
+                }
+                _ => (min.recent, min.recent_at) = (Some(rtt), now),
+            }
         }
         let shorter = match (min.recent, min.shortest) {
             (Some(recent), Some(shortest)) => recent < shortest,

@@ -74,6 +74,13 @@ impl Path {
         }
     }
 
+    /// The same path; the settings have outlived a reset.
+    fn with(growth: Growth) -> Path {
+        let mut bbr = Bbr::new(growth, MSS);
+        bbr.reset(10 * MSS, None);
+        Path { bbr, ..Path::new() }
+    }
+
     fn in_flight(&self) -> u64 {
         self.flying.len() as u64 * MSS
     }
@@ -382,6 +389,26 @@ fn the_round_trip_is_probed_every_five_seconds_for_200_ms_and_a_round() {
 }
 
 #[test]
+fn a_round_trip_like_the_shortest_can_spare_the_probe_of_it() {
+    let mut path = Path::with(Growth { renew_min_rtt: true, ..Growth::default() });
+    path.run(Duration::from_secs(60));
+    assert!(!path.states.contains(&State::ProbeRtt));
+    let shortest = path.bbr.min_rtt.shortest;
+    // A hundredth more is like it, and does not replace it; a tenth more is not.
+    path.rtt = Duration::from_millis(101);
+    path.run(Duration::from_secs(20));
+    assert!(!path.states.contains(&State::ProbeRtt));
+    assert_eq!(path.bbr.min_rtt.shortest, shortest);
+    path.rtt = Duration::from_millis(110);
+    let began = path.now;
+    path.until_state(State::ProbeRtt);
+    let after = path.now.since(began).as_secs_f64();
+    assert!((4.5..6.5).contains(&after), "{after} s");
+    path.run(Duration::from_secs(10));
+    assert!(path.bbr.min_rtt.shortest.is_some_and(|rtt| rtt >= Duration::from_millis(110)));
+}
+
+#[test]
 fn a_pause_of_the_application_is_a_probe_of_the_round_trip() {
     let mut path = Path::new();
     path.until_state(State::Cruise);
@@ -427,20 +454,15 @@ fn losses_outside_of_probes_lower_the_bounds_and_the_next_probe_lifts_them() {
 #[test]
 fn with_a_threshold_of_its_own_only_losses_above_it_end_probes_and_lower_bounds() {
     let growth = Growth { loss_threshold: Some(0.2), ..Growth::default() };
-    let tolerant = || {
-        let mut bbr = Bbr::new(growth, MSS);
-        bbr.reset(10 * MSS, None);
-        Path { bbr, ..Path::new() }
-    };
     // One packet in ten is lost all the time, and one in three.
     for (loses, tolerated) in [(10, true), (3, false)] {
-        let mut path = tolerant();
+        let mut path = Path::with(growth);
         path.until_state(State::Cruise);
         path.loses = Some(loses);
         path.run(Duration::from_millis(600));
         let model = &path.bbr.short_term;
         assert_eq!((model.bw, model.inflight) == (f64::MAX, u64::MAX), tolerated, "{loses}");
-        let mut path = tolerant();
+        let mut path = Path::with(growth);
         path.until_state(State::Up);
         path.loses = Some(loses);
         path.until_state(State::Down);
@@ -481,6 +503,7 @@ proptest! {
         loses in prop::option::of(2_u64..300),
         writes in prop::option::of(1e3_f64..1e7),
         batch_ms in prop::option::of(1_u64..200),
+        renew_min_rtt in any::<bool>(),
         changes in prop::collection::vec((0.1_f64..5.0, prop::option::of(2_u64..300)), 1..6),
     ) {
         let mut path = Path {
@@ -489,7 +512,7 @@ proptest! {
             loses,
             writes,
             batches: batch_ms.map(Duration::from_millis),
-            ..Path::new()
+            ..Path::with(Growth { renew_min_rtt, ..Growth::default() })
         };
         for (factor, loses) in changes {
             for _ in 0..2000 {

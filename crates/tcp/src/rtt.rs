@@ -86,11 +86,16 @@ impl Rtt {
     }
 
     /// The time after which a loss probe is sent (RFC 8985 §7.2, TLP_calc_PTO): at least two ticks
-    /// of the clock, as in Linux.
+    /// of the clock, as in Linux (TCP_TIMEOUT_MIN).
     #[must_use]
     #[inline]
     pub fn probe_timeout(&self) -> Duration {
-        let two_round_trips = |srtt: Duration| (srtt * 2).max(self.config.granularity * 2);
+        let tick = match self.config.estimator {
+            // The granularity is only the variance term's lower bound here.
+            Estimator::Exact => Duration::from_millis(1),
+            Estimator::Ticks | Estimator::Tahoe => self.config.granularity,
+        };
+        let two_round_trips = |srtt: Duration| (srtt * 2).max(tick * 2);
         self.smoothed().map_or(Duration::from_secs(1), two_round_trips)
     }
 
@@ -250,6 +255,19 @@ mod tests {
             let now = sent_at + millis(rtt_ms);
             assert_eq!(rtt(100, 0, Estimator::Ticks).measured(now, sent_at), millis(ticks));
             assert_eq!(rtt(100, 0, Estimator::Exact).measured(now, sent_at), millis(rtt_ms));
+        }
+    }
+
+    #[test]
+    fn a_probe_follows_two_round_trips_whatever_the_bound_of_the_variance_term() {
+        for (estimator, round_trip, expected) in [
+            (Estimator::Exact, 40, 80),
+            (Estimator::Exact, 0, 2),
+            (Estimator::Ticks, 40, 400),
+        ] {
+            let mut rtt = rtt(200, 0, estimator);
+            samples(&mut rtt, 100, round_trip);
+            assert_eq!(rtt.probe_timeout(), Duration::from_millis(expected), "{estimator:?}");
         }
     }
 

@@ -201,7 +201,7 @@ def test_settings_are_looked_at_as_the_file_is(lasthop: Command, scenario: Path)
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["check", "demo"], ["check", "none"]])
 def test_quick_answers_leave_heavy_libraries_alone(words: list[str]) -> None:
-    heavy = ("polars", "matplotlib", "scipy", "numpy", "jinja2")
+    heavy = ("polars", "matplotlib", "scipy", "numpy", "jinja2", "lasthop.publications")
     code = (
         "import sys\n"
         "from lasthop.cli import main\n"

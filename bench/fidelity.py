@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import record
+import tabular
 
 Row = dict[str, Any]
 
@@ -378,6 +379,45 @@ def versions() -> dict[str, str]:
         match = re.search(r"\d[\d.]+", printed)
         found[tool] = match[0] if match else "unknown"
     return found
+
+
+# --- the book's table ---
+
+
+def table(result: Row) -> str:
+    """The emulator as measured by ping, iperf3 and tshark: one line per case."""
+    lines = [
+        "| link | load | beyond the model, ms: median | 99th percentile | limits kept |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    rows = list(summarised(result["rows"]))
+    for row in (row for row in rows if row["case"] == "delay"):
+        load = f"{row['load']:.0%} UDP" if row["load"] else "ping alone"
+        delays = " | ".join(tabular.spread(row[key], 3) for key in ("median_ms", "p99_ms"))
+        lines.append(
+            f"| {row['rate_mbps']:g} Mb/s, {row['delay_ms']:g} ms | {load} "
+            f"| {delays} | {row['kept']} |"
+        )
+    lines += [
+        "",
+        "| rate | load | error of the rate, % | limits kept |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    for row in (row for row in rows if row["case"] == "rate"):
+        error = tabular.spread(row["error_percent"])
+        lines.append(
+            f"| {row['rate_mbps']:g} Mb/s | {row['protocol'].upper()} | {error} | {row['kept']} |"
+        )
+    lines += ["", "| loss | measured | within its binomial interval |", "| --- | ---: | ---: |"]
+    for row in (row for row in rows if row["case"] == "loss"):
+        lines.append(f"| {row['loss']:g} | {tabular.spread(row['measured'], 5)} | {row['kept']} |")
+    tools = ", ".join(f"{tool} {version}" for tool, version in result["tools"].items())
+    steal = max(row["steal_percent"][2] for row in rows)
+    about = (
+        f"*{result['rounds']} rounds: the median, and least to largest; {tools}; Linux "
+        f"{result['kernel']}. The hypervisor took at most {steal:g} % of the machine.*"
+    )
+    return tabular.captioned(lines, result, about)
 
 
 def main() -> int:

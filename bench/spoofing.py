@@ -28,6 +28,7 @@ from pathlib import Path
 from types import TracebackType
 
 import record
+import tabular
 
 TOOLS = ("curl", "dumpcap", "tshark")
 PORT = 8000
@@ -352,6 +353,35 @@ def build() -> Path:
     )
     target = Path(os.environ.get("CARGO_TARGET_DIR", record.ROOT / "target"))
     return target / "release" / "examples" / "network"
+
+
+# --- the book's table ---
+
+
+def table(result: record.Row) -> str:
+    """Downloads over a spoofer: one line for each path, and what tshark found."""
+    rows = result["rows"]
+    gateways = list(dict.fromkeys(row["gateway"] for row in rows))
+    names = {"none": "no spoofer"}
+    heads = ["path", *(names.get(gateway, gateway) for gateway in gateways)]
+    lines = []
+    for ip, loss in dict.fromkeys((row["ip"], row["loss"]) for row in rows):
+        of = [row["seconds"] for row in rows if (row["ip"], row["loss"]) == (ip, loss)]
+        lines.append([f"IPv{ip}, {100 * loss:g} % loss", *(f"{seconds:.1f}" for seconds in of)])
+    ends = [row[end] for row in rows for end in ("at_server", "at_user")]
+    found = {
+        what: sum(end[name] for end in ends)
+        for name, what in (
+            ("segments", "segments"),
+            ("malformed", "malformed"),
+            ("out_of_window", "beyond the window"),
+            ("unsent_acknowledged", "acknowledgments of what was not sent"),
+            ("changed_bytes", "changed bytes"),
+        )
+    }
+    words = ", ".join(f"{count:,} {what}" for what, count in found.items())
+    about = f"*One run each. All captures together: {words}.*"
+    return tabular.captioned(["Seconds:", "", tabular.table(heads, lines)], result, about)
 
 
 def main() -> int:

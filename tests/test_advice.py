@@ -212,7 +212,7 @@ def test_boxes_stand_beside_those_that_are_there() -> None:
 def test_an_assumed_gateway_changes_nothing_by_itself() -> None:
     """The link and its errors are the same; the sender is behind a fast link without delay."""
     path = Path("2 Mbit/s", "40 ms", bit_errors=1e-6).scenario()
-    said = documents.behind_gateway(engine.document(path.source, path.name), 0)
+    said = documents.behind_gateway(path.document(), 0)
     behind = Scenario.from_toml(toml.write(said))
     first, second = (lasthop.sweep(scenario, seeds=3).rows for scenario in (path, behind))
     assert first["goodput_bps"].to_list() == pytest.approx(second["goodput_bps"], rel=0.02)
@@ -269,7 +269,7 @@ def test_a_bad_link_in_the_middle_has_no_mobile_host() -> None:
     path = Scenario.from_toml(SATELLITE).set({"flows.0.traffic.size": "30 kB"})
     assert len(named(advise(path, seeds=2), "SRP")) == 1
     ends = {"flows.0.to": "lan", "nodes.lan": {}}
-    links = engine.document(path.source, path.name)["links"]
+    links = path.document()["links"]
     lan = {"between": ["user", "lan"], "rate": "100 Mbit/s", "delay": "1 ms"}
     behind = path.set({"links": [*links, lan], **ends})
     assert named(advise(behind, seeds=2), "SRP") == []
@@ -349,7 +349,7 @@ def test_other_boxes_of_the_nodes_stay() -> None:
         {"nodes.a.boxes": [{"box": "mss-clamp"}], "duration": "3 s"}
     )
     (srp,) = [v for v in variants.variants(path, 0) if v.remedy["name"] == "SRP"]
-    nodes = variants.document(srp.scenario)["nodes"]
+    nodes = srp.scenario.document()["nodes"]
     assert [box["box"] for box in nodes["a"]["boxes"]] == ["mss-clamp", "station"]
     assert [box["box"] for box in nodes["b"]["boxes"]] == ["station"]
 
@@ -374,7 +374,7 @@ def test_a_key_that_is_swept_over_one_value_has_it_at_any_time() -> None:
     file = Scenario.load("yavatkar1994/path").set({"sweep": {"seeds": 2, start: ["8.8 s"]}})
     (srp,) = [v for v in variants.variants(file, 0) if v.remedy["name"] == "SRP"]
     for scenario in (srp.today, srp.scenario):
-        first, second = variants.document(scenario)["nodes"]["mobile"]["attached"]["at"]
+        first, second = scenario.document()["nodes"]["mobile"]["attached"]["at"]
         assert units.parse(first["end"]) == pytest.approx(16)
         assert units.parse(second["start"]) == pytest.approx(18.8)
         assert scenario.outline().points == 1
@@ -630,7 +630,7 @@ def test_under_ipsec_nothing_is_tried_that_reads_tcp_headers() -> None:
     assert not boxes(said)
     assert all(remedy.verdict == "helps" for remedy in named(said, "SPEP"))
     (variant, _) = [v for v in variants.variants(path, 0) if v.remedy["name"] == "SPEP"]
-    (first, clamp) = variants.document(variant.scenario)["nodes"]["server"]["boxes"]
+    (first, clamp) = variant.scenario.document()["nodes"]["server"]["boxes"]
     assert (first, clamp["box"]) == ({"box": "esp", "spep": True}, "mss-clamp")
     # At one end alone, or of another flow, it hides nothing.
     assert not variants.is_hidden(path.set({"nodes.phone.boxes": []}), 0)
@@ -652,7 +652,7 @@ def test_of_several_flows_only_the_one_that_is_meant_is_protected() -> None:
         {"flows": [{"name": "download", **flow}, {"name": "other", **flow}]}
     )
     (variant, _) = [v for v in variants.variants(path, 0) if v.remedy["name"] == "SPEP"]
-    said = variants.document(variant.scenario)
+    said = variant.scenario.document()
     assert said["nodes"]["server"]["boxes"][0]["flows"] == ["download"]
     assert said["nodes"]["phone"]["boxes"][0]["flows"] == ["download"]
     assert variants.is_hidden(variant.scenario, 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+import shells
 
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.reproduce import write
@@ -80,6 +81,18 @@ def scenario(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
     return path
+
+
+@pytest.fixture
+def hop(tmp_path: Path) -> Path:
+    """A file with a scenario for programs that run behind its hop."""
+    return shells.hop(tmp_path)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> str:
+    """The command of a server for them, with a file."""
+    return shells.server(tmp_path)
 
 
 @pytest.fixture

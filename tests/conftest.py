@@ -9,10 +9,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 import shells
+from fixtures import Command, Off, Written
 
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.reproduce import write
@@ -54,8 +54,6 @@ seeds = 3
 "links.0.errors.bit"    = [0.0, 1e-5]
 "flows.0.tcp.recovery"  = ["reno", "sack"]
 """
-
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
@@ -114,21 +112,6 @@ def lasthop(tmp_path: Path) -> Command:
     return run
 
 
-class Off(Protocol):
-    """Runs without a mechanism."""
-
-    def __call__(
-        self,
-        pool: Runs,
-        cases: Iterable[Case],
-        plain: Callable[[Case], Case],
-        runs: int,
-        spread: float = 0.0,
-    ) -> Runs:
-        """Every case with so many draws of the runs of what it is without the mechanism, whole
-        runs each; with a spread, each times a factor of about 1, for pools of too few."""
-
-
 @pytest.fixture
 def off() -> Off:
     """Puts plain TCP's runs in the place of a mechanism's."""
@@ -156,10 +139,6 @@ def off() -> Off:
         return Runs(found)
 
     return substituted
-
-
-#: Writes the files of a study's runs: the folder, and the answers.
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 
 @pytest.fixture(scope="module")

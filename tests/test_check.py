@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+from fixtures import Command
 
 #: A change of the small scenario, and what is said of it.
 NONSENSE = {

@@ -6,21 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from io import BufferedWriter
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+from fixtures import Command
 
 import lasthop as package
 from lasthop import UserError, files, plots, terminal
 from lasthop.publications.rows import Row
 from lasthop.publications.rows import write as write_rows
 from lasthop.stats import Estimate
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def test_what_lasthop_writes_it_knows_and_replaces(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import re
-import subprocess
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import obanaik_calibration as calibration
 import pytest
+import studies
 import tables
+from fixtures import Command, Written
 
 from lasthop import library, publications
 from lasthop.publications.obanaik2003.fairness import (
@@ -29,14 +29,10 @@ from lasthop.publications.obanaik2003.fairness import (
 from lasthop.publications.obanaik2003.fairness.book import TABLES
 from lasthop.publications.obanaik2003.fairness.policies import CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.fairness.simulation import LTN, SLOW
-from lasthop.publications.study.published import Answer, Section
+from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.scenario import Scenario
-
-#: The fixtures of those names.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 NAMES = (
     *("slow", "ltn", "disabled", "window", "buffers"),
@@ -47,11 +43,7 @@ CALIBRATION = Path(__file__).parent.parent / "bench/results/obanaik2003-calibrat
 
 
 def _study(name: str) -> Study:
-    module = importlib.import_module(
-        f"lasthop.publications.obanaik2003.fairness.{name.replace('-', '_')}"
-    )
-    study: Study = module.STUDY
-    return study
+    return studies.load(f"obanaik2003/fairness/{name}")
 
 
 def _some(name: str) -> Study:
@@ -99,13 +91,8 @@ def test_a_part_becomes_rows_pictures_and_a_page(
 ) -> None:
     study = _some(name)
     folder, answers = written(study, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
-    found = [row for row in rows if row["metric"] == "finding"]
-    assert [row["claim"] for row in found] == [answer.claim for answer in answers]
-    assert all(row["why"] for row in found)
-    assert {row["experiment"] for row in rows} == {f"fairness/{name}"}
-    page = (folder / "report.html").read_text()
-    assert page.count("<svg") == len(study.figures)
+    rows, _ = studies.reported(f"obanaik2003/fairness/{name}", folder, answers)
+    assert all(row["why"] for row in rows if row["metric"] == "finding")
     assert study.outcome is not None
     assert study.outcome(runs[name])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fixtures import Command
 
 import lasthop as package
 from lasthop import UserError, lab, pictures, plots, publications
@@ -35,9 +35,6 @@ from lasthop.publications.study.words import ends, interval
 from lasthop.results import Sweep
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 KINDS = ("none", "backward", "oracle")
 

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fixtures import Command
 from real_packets import real
 from shells import CLIENT, RATE_BPS, SIZE, packets
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.packets
 

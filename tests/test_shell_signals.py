@@ -10,17 +10,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fixtures import Command
 from real_packets import real
 from shells import left_by
 
 from lasthop import shell
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.packets
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
-import json
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+import studies
 import tables as book_tables
+from fixtures import Off, Written
 
 from lasthop import library, publications
 from lasthop.publications.study import book
-from lasthop.publications.study.published import Answer, Section
+from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Kind, Published, Verdict
@@ -36,10 +35,6 @@ from lasthop.publications.yavatkar1994.book import TABLES
 from lasthop.publications.yavatkar1994.schemes import MTCP, SRP, TCP
 from lasthop.stats import Estimate
 
-#: The fixtures of those names.
-Off = Callable[..., Runs]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
-
 NAMES = publications.publications()["yavatkar1994"]
 SEEDS = 2
 #: Their runs are long or are followed packet by packet; one says what is tested of them.
@@ -47,8 +42,7 @@ DEAR = ("restored", "hop", "beside")
 
 
 def _study(name: str) -> Study:
-    found: Study = importlib.import_module(f"lasthop.publications.yavatkar1994.{name}").STUDY
-    return found
+    return studies.load(f"yavatkar1994/{name}")
 
 
 def _few(study: Study) -> Study:
@@ -149,14 +143,8 @@ def test_split_connections_have_an_agent_in_every_station_and_in_the_mobile(sche
 def test_a_study_becomes_rows_pictures_and_a_page(
     name: str, runs: Mapping[str, Runs], written: Written
 ) -> None:
-    study = _study(name)
-    folder, answers = written(study, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
-    assert {(row["publication"], row["experiment"]) for row in rows} == {("yavatkar1994", name)}
-    found = [row["claim"] for row in rows if row["metric"] == "finding"]
-    assert found == [answer.claim for answer in answers]
-    page = (folder / "report.html").read_text()
-    assert page.count("<svg") == len(study.figures)
+    folder, answers = written(_study(name), runs[name])
+    studies.reported(f"yavatkar1994/{name}", folder, answers)
     shown = TABLES[name]
     lines = shown.markdown(book.kept(shown, folder)).splitlines()
     assert len({line.count("|") for line in lines}) == 1
@@ -231,7 +219,11 @@ def test_what_table_1_says_needs_losses_and_pauses(off: Off) -> None:
     """Runs without loss in the place of those with, and without a pause likewise."""
     pool = tables.study(TCP).measure(seeds=8)
     for key, ids in (("loss", {"loss-hurts"}), ("pause_s", {"pause-hurts", "more-than-the-pause"})):
-        without = off(pool, list(pool), lambda case, key=key: case.but(**{key: 0.0}), 24)
+
+        def plain(case: Case, key: str = key) -> Case:
+            return case.but(**{key: 0.0})
+
+        without = off(pool, list(pool), plain, 24)
         assert _holding(TCP, without) & ids == set()
 
 

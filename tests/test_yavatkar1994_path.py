@@ -6,16 +6,13 @@ import itertools
 import json
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yavatkar_calibration as calibration
 
 from lasthop import lab
-from lasthop.publications.study.published import Answer
-from lasthop.publications.study.runs import Runs
-from lasthop.publications.study.study import Study
 from lasthop.publications.yavatkar1994 import (
     handoffs,
     path,
@@ -24,10 +21,6 @@ from lasthop.publications.yavatkar1994 import (
 )
 from lasthop.publications.yavatkar1994.schemes import TCP
 from lasthop.scenario import Scenario
-
-#: The fixtures of those names.
-Off = Callable[..., Runs]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 ROOT = Path(__file__).resolve().parent.parent
 CALIBRATION = ROOT / "bench" / "results" / "yavatkar1994-calibration.json"

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import namespaces
 import record
 import tabular
 
@@ -50,6 +51,9 @@ CONFIDENCE = 0.99
 PAYLOAD, HEADERS = 1400, 28
 #: The second node's address.
 PEER = "10.9.0.2"
+
+#: Runs a command in a namespace meanwhile. iperf3 prints what it has measured after SIGINT.
+interrupted = functools.partial(namespaces.background, ending=signal.SIGINT)
 
 
 class Hop:
@@ -98,32 +102,6 @@ def steal_s() -> float:
     return int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
-def run(namespace: str, *command: str) -> str:
-    """Runs a command in a namespace and returns its output."""
-    words = ["ip", "netns", "exec", namespace, *command]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-
-@contextlib.contextmanager
-def background(namespace: str, *command: str, ready: str = "") -> Iterator[None]:
-    """Runs a command meanwhile, once it has printed `ready`, and interrupts it in the end."""
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        while ready and ready not in process.stdout.readline():
-            if process.poll() is not None:
-                raise SystemExit(f"fidelity: {' '.join(command)} does not start")
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-
-
 # --- delay ---
 
 
@@ -147,15 +125,15 @@ def delay_row(program: Path, rate: float, delay: float, load: float) -> Row:
         with contextlib.ExitStack() as captures:
             for namespace, file in zip((hop.near, hop.far), files, strict=True):
                 words = ["dumpcap", "-i", "link0", "-s", "96", "-B", "32", "-w", str(file)]
-                captures.enter_context(background(namespace, *words, ready="File:"))
+                captures.enter_context(interrupted(namespace, *words, ready="File:"))
             if load:
                 captures.enter_context(iperf_server(hop.far))
                 words = ["-u", "-b", str(int(rate * load)), "-l", str(PAYLOAD), "-t", "6"]
-                flow = background(
+                flow = interrupted(
                     hop.near, "iperf3", "--forceflush", "-c", PEER, *words, ready="ID"
                 )
                 captures.enter_context(flow)
-            printed = run(hop.near, "ping", "-q", "-c", "100", "-i", "0.05", PEER)
+            printed = namespaces.call(hop.near, "ping", "-q", "-c", "100", "-i", "0.05", PEER)
             # What is under way arrives, and captures are written.
             time.sleep(2 * delay + 0.7)
         near, far = (packets(file) for file in files)
@@ -225,8 +203,9 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 @contextlib.contextmanager
 def iperf_server(namespace: str) -> Iterator[None]:
     """iperf3's server, for one test."""
-    with background(namespace, "iperf3", "-s", "-1", "-J"):
-        while not run(namespace, "ss", "-Hltn", "sport = :5201"):
+    server = ("iperf3", "-s", "-1", "-J")
+    with interrupted(namespace, *server):
+        while not namespaces.call(namespace, "ss", "-Hltn", "sport = :5201"):
             time.sleep(0.05)
         yield
 
@@ -235,7 +214,7 @@ def iperf(hop: Hop, *options: str) -> Row:
     """What iperf3's server says of a test."""
     with iperf_server(hop.far):
         words = ["iperf3", "-c", PEER, "-J", "--get-server-output", *options]
-        report: Row = json.loads(run(hop.near, *words))
+        report: Row = json.loads(namespaces.call(hop.near, *words))
     return dict(report["server_output_json"])
 
 
@@ -317,7 +296,7 @@ MEASURES = {"delay": measure_delay, "rate": measure_rate, "loss": measure_loss}
 
 def measure(what: Sequence[str], rounds: int) -> Row:
     """Runs every case once per round, so that other load of the machine affects few rows."""
-    program = build()
+    program = namespaces.build("lasthop-live", "--example", "emulate") / "examples" / "emulate"
     rows: list[Row] = []
     for number in range(1, rounds + 1):
         for name in what:
@@ -361,14 +340,6 @@ def summarised(rows: Sequence[Row]) -> Iterator[Row]:
 def spread(values: Sequence[float]) -> list[float]:
     """Least, median and largest."""
     return [round(value, 6) for value in (min(values), statistics.median(values), max(values))]
-
-
-def build() -> Path:
-    """Compiles the emulator and returns the program."""
-    words = ["cargo", "build", "--quiet", "--release", "-p", "lasthop-live", "--example", "emulate"]
-    subprocess.run(words, cwd=record.ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", record.ROOT / "target"))
-    return target / "release" / "examples" / "emulate"
 
 
 def versions() -> dict[str, str]:
@@ -427,9 +398,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=FIDELITY)
     options = parser.parse_args()
-    missing = [tool for tool in TOOLS if not shutil.which(tool)]
-    if missing:
-        raise SystemExit(f"fidelity: not installed: {', '.join(missing)}")
+    namespaces.need(*TOOLS)
     what = list(MEASURES) if options.what == "all" else [options.what]
     result = measure(what, options.rounds)
     record.keep(options.output, result)

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import field_gateways
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import record
 from field_gateways import Candidate
 from field_path import Hop

@@ -24,12 +24,11 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import field_machine
-import field_namespaces as namespaces
 import field_packets as packets
 import field_path
+import namespaces
 import record
 from field_gateways import PEER_PORT
-from field_namespaces import Problem, call
 from field_path import PORT
 from field_site import (
     DATAGRAMS,
@@ -45,6 +44,7 @@ from field_site import (
     attacked,
     recorder,
 )
+from namespaces import Problem, call
 
 from lasthop.stats import ratio_interval
 

@@ -28,10 +28,10 @@ from pathlib import Path
 
 import field_gateways
 import field_machine
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import record
-from field_namespaces import Problem, call, inside
+from namespaces import Problem, call, inside
 
 MODES = ("spoof", "split", "pair")
 #: Seconds between two events, and those that a hop is down.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import record
-from field_namespaces import Problem, call, files_allowed, inside, listens, running, set_congestion
 from field_path import LAN_DELAY, Hop, Place
+from namespaces import Problem, call, files_allowed, inside, listens, running, set_congestion
 
 #: The port where proxies listen.
 PROXY_PORT = 5000

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import field_gateways
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import record
 from field_gateways import Candidate
 

@@ -28,8 +28,8 @@ from pathlib import Path
 
 import field_gateways
 import field_machine
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import record
 from field_gateways import Candidate
 from field_path import Hop

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import field_gateways
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import record
 from field_gateways import Candidate
 from field_matrix import spread, versions

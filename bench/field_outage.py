@@ -25,8 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import field_gateways
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import record
 from field_gateways import Candidate
 from field_matrix import spread, versions

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import record
-from field_namespaces import Problem, build, call, inside, running
+from namespaces import Problem, build, call, inside, running
 
 HERE = record.ROOT / "bench" / "field"
 #: The port of the server.

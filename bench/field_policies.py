@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import peers
 import record
 

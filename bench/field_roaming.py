@@ -26,8 +26,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import field_namespaces as namespaces
 import field_path
+import namespaces
 import record
 from field_matrix import spread, versions
 

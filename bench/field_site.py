@@ -18,13 +18,13 @@ from pathlib import Path
 
 import field_gateways
 import field_machine
-import field_namespaces as namespaces
 import field_path
+import namespaces
 from field_chaos import Gateway
 from field_gateways import PEER_PORT
-from field_namespaces import Problem, call, inside
 from field_packets import Draw
 from field_path import Nodes, Place
+from namespaces import Problem, call, inside
 
 #: The modes, and their keys.
 MODES: Mapping[str, str] = {

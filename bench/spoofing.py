@@ -23,10 +23,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+import namespaces
 import record
 import tabular
 
@@ -117,30 +118,10 @@ class Nodes:
             self.report = json.loads(out)
 
 
-@contextlib.contextmanager
-def background(namespace: str, *command: str, ready: str) -> Iterator[None]:
-    """Runs a command meanwhile, once it has printed `ready`, and ends it."""
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        while ready not in process.stdout.readline():
-            if process.poll() is not None:
-                raise SystemExit(f"spoofing: {' '.join(command)} does not start")
-        yield
-    finally:
-        process.terminate()
-        process.communicate()
-
-
 def capture(namespace: str, device: str, file: Path) -> contextlib.AbstractContextManager[None]:
     """Captures all packets of a device."""
     words = ["dumpcap", "-i", device, "-B", "64", "-w", str(file)]
-    return background(namespace, *words, ready="File:")
+    return namespaces.background(namespace, *words, ready="File:")
 
 
 # --- what tshark sees ---
@@ -304,13 +285,11 @@ def download(
             running.enter_context(capture(server, "link0", files["server"]))
             running.enter_context(capture(user, "link1", files["user"]))
             web = [sys.executable, "-u", "-c", SERVER, address, str(PORT), str(site)]
-            running.enter_context(background(server, *web, ready="Serving"))
+            running.enter_context(namespaces.background(server, *web, ready="Serving"))
             host = f"[{address}]" if ip == 6 else address
             words = ["curl", "--silent", "--show-error", "--fail", "--output", str(found)]
             start = time.monotonic()
-            subprocess.run(
-                ["ip", "netns", "exec", user, *words, f"http://{host}:{PORT}/file"], check=True
-            )
+            namespaces.call(user, *words, f"http://{host}:{PORT}/file")
             seconds = time.monotonic() - start
             time.sleep(REST)
         report = path.report
@@ -343,16 +322,6 @@ def is_right(row: record.Row, content: bytes) -> bool:
         and row["split"] == (row["gateway"] != "none")
         and all(found["whole"] and not any(found[name] for name in faults) for found in captures)
     )
-
-
-def build() -> Path:
-    """Compiles the emulator and returns the program."""
-    package = ["-p", "lasthop-testbed", "--example", "network"]
-    subprocess.run(
-        ["cargo", "build", "--quiet", "--release", *package], cwd=record.ROOT, check=True
-    )
-    target = Path(os.environ.get("CARGO_TARGET_DIR", record.ROOT / "target"))
-    return target / "release" / "examples" / "network"
 
 
 # --- the book's table ---
@@ -396,10 +365,8 @@ def main() -> int:
         help="for captures with malformed packets",
     )
     options = parser.parse_args()
-    missing = [tool for tool in TOOLS if not shutil.which(tool)]
-    if missing:
-        raise SystemExit(f"spoofing: not installed: {', '.join(missing)}")
-    program = build()
+    namespaces.need(*TOOLS)
+    program = namespaces.build("lasthop-testbed", "--example", "network") / "examples" / "network"
     content = random.Random(1).randbytes(round(1e6 * options.megabytes))
     rows = []
     for ip, loss, gateway in itertools.product((4, 6), LOSSES, GATEWAYS):

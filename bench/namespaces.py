@@ -27,12 +27,15 @@ import record
 PACKAGES = {
     "ab": "apache2-utils",
     "curl": "curl",
+    "dumpcap": "wireshark-common",
     "haproxy": "haproxy",
     "ip": "iproute2",
     "iperf3": "iperf3",
     "nft": "nftables",
     "openssl": "openssl",
+    "ping": "iputils-ping",
     "tc": "iproute2",
+    "tshark": "tshark",
 }
 #: Seconds until a program has to be ready.
 PATIENCE = 20.0
@@ -135,6 +138,26 @@ def running(
                 record.say(f"{command[4]} does not end by SIGTERM")
                 process.kill()
                 process.wait()
+
+
+@contextlib.contextmanager
+def background(
+    namespace: str, *command: object, ready: str = "", ending: signal.Signals = signal.SIGTERM
+) -> Iterator[None]:
+    """Runs a command in a namespace meanwhile, once it has printed `ready`, and ends it.
+    Unlike that of `running`, it may end by itself."""
+    process = subprocess.Popen(
+        inside(namespace, *command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    try:
+        while ready and ready not in process.stdout.readline():
+            if process.poll() is not None:
+                raise Problem(f"{' '.join(map(str, command))} does not start")
+        yield
+    finally:
+        process.send_signal(ending)
+        process.communicate()
 
 
 def listens(namespace: str, port: int) -> bool:

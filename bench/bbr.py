@@ -23,6 +23,7 @@ from typing import Any
 
 import polars as pl
 import record
+import tabular
 
 import lasthop
 from lasthop import lab
@@ -282,7 +283,7 @@ def losses(result: record.Row) -> str:
             for world, sender in _columns("losses")
         ]
         lines.append([f"{100 * loss:g} %", *cells])
-    return "\n\n".join([record.table(["lost", *_heads("losses")], lines), _about(result)])
+    return "\n\n".join([tabular.table(["lost", *_heads("losses")], lines), _about(result)])
 
 
 def shares(result: record.Row) -> str:
@@ -296,7 +297,7 @@ def shares(result: record.Row) -> str:
             own = [100 * of / (of + other) for of, other in pairs]
             cells.append(f"{statistics.mean(own):.0f} %" if own else "")
         lines.append([f"{queue}", *cells])
-    return "\n\n".join([record.table(["queue", *_heads("shares")], lines), _about(result)])
+    return "\n\n".join([tabular.table(["queue", *_heads("shares")], lines), _about(result)])
 
 
 def others(result: record.Row) -> str:
@@ -310,18 +311,18 @@ def others(result: record.Row) -> str:
         drained = some if None in drains else f"{_mean(rate, 'drains_s')} s"
         lines.append([sender, _range(queue), f"{_mean(rate, 'reaches_s')} s", drained])
     heads = ["", "of the queue filled", "nine tenths of the doubled rate after"]
-    first = record.table([*heads, "a tenth of the queue after it was halved"], lines)
+    first = tabular.table([*heads, "a tenth of the queue after it was halved"], lines)
     lines = []
     for world, sender in _columns("flows"):
         row = _of(result, "flows", world=world, sender=sender)
         name = f"{sender}, {_WORLDS[world]}"
         lines.append([name, _mean(row, "jain", 3), _mean(row, "goodput_mbps")])
-    second = record.table(["five flows", "Jain's index", "together, Mb/s"], lines)
+    second = tabular.table(["five flows", "Jain's index", "together, Mb/s"], lines)
     lines = []
     for length in (0.5, 1, 4):
         found = [of("short", queue=length, sender=sender) for sender in ("BBR", "BBR, 20 %")]
         lines.append([f"{length:g}", *(f"{_mean(row, 'lost', 1, 100)} %" for row in found)])
-    third = record.table(["queue", "four of BBR lose", "four of BBR, 20 %"], lines)
+    third = tabular.table(["queue", "four of BBR lose", "four of BBR, 20 %"], lines)
     return "\n\n".join([first, second, third, _about(result)])
 
 

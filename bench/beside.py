@@ -20,6 +20,7 @@ from pathlib import Path
 import peers
 import record
 import runs
+import tabular
 
 SCENARIOS = Path(__file__).resolve().parent / "beside"
 BESIDE = record.RESULTS / "beside.json"
@@ -75,6 +76,34 @@ def measured(names: Sequence[str]) -> Iterator[record.Row]:
     """The rows of some paths."""
     for name in names:
         yield from measure(name)
+
+
+# --- the book's table ---
+
+
+def table(result: record.Row) -> str:
+    """Transfers by our sender and by the kernel's."""
+    lines = [
+        "| transfer | lasthop, s | Linux, s | speed, lasthop / Linux | timeouts, lasthop | Linux |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    rows = result["rows"]
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        of = {row["stack"]: row for row in rows if row["scenario"] == scenario}
+        ours, kernel = of["lasthop"], of["linux"]
+        low, high = ours["ci95"]
+        seconds = [stack["completed_s"] for stack in (ours, kernel)]
+        times = [tabular.spread([min(own), statistics.median(own), max(own)]) for own in seconds]
+        lines.append(
+            f"| {scenario} | {times[0]} | {times[1]} | {ours['speed_ratio']:.2f} ({low:.2f} to "
+            f"{high:.2f}) | {ours['timeouts']:.1f} | {kernel['timeouts']:.1f} |"
+        )
+    void = sum(row["void"] for row in rows)
+    about = (
+        f"*{rows[0]['runs']} runs each in turn; median and range of the times, geometric mean and "
+        f"95 % interval of the paired ratios; void runs among them: {void}.*"
+    )
+    return tabular.captioned(lines, result, about)
 
 
 def main() -> None:

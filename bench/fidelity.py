@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -28,7 +28,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import namespaces
 import record
+import tabular
 
 Row = dict[str, Any]
 
@@ -49,6 +51,9 @@ CONFIDENCE = 0.99
 PAYLOAD, HEADERS = 1400, 28
 #: The second node's address.
 PEER = "10.9.0.2"
+
+#: Runs a command in a namespace meanwhile. iperf3 prints what it has measured after SIGINT.
+interrupted = functools.partial(namespaces.background, ending=signal.SIGINT)
 
 
 class Hop:
@@ -97,32 +102,6 @@ def steal_s() -> float:
     return int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
-def run(namespace: str, *command: str) -> str:
-    """Runs a command in a namespace and returns its output."""
-    words = ["ip", "netns", "exec", namespace, *command]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-
-@contextlib.contextmanager
-def background(namespace: str, *command: str, ready: str = "") -> Iterator[None]:
-    """Runs a command meanwhile, once it has printed `ready`, and interrupts it in the end."""
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        while ready and ready not in process.stdout.readline():
-            if process.poll() is not None:
-                raise SystemExit(f"fidelity: {' '.join(command)} does not start")
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-
-
 # --- delay ---
 
 
@@ -146,15 +125,15 @@ def delay_row(program: Path, rate: float, delay: float, load: float) -> Row:
         with contextlib.ExitStack() as captures:
             for namespace, file in zip((hop.near, hop.far), files, strict=True):
                 words = ["dumpcap", "-i", "link0", "-s", "96", "-B", "32", "-w", str(file)]
-                captures.enter_context(background(namespace, *words, ready="File:"))
+                captures.enter_context(interrupted(namespace, *words, ready="File:"))
             if load:
                 captures.enter_context(iperf_server(hop.far))
                 words = ["-u", "-b", str(int(rate * load)), "-l", str(PAYLOAD), "-t", "6"]
-                flow = background(
+                flow = interrupted(
                     hop.near, "iperf3", "--forceflush", "-c", PEER, *words, ready="ID"
                 )
                 captures.enter_context(flow)
-            printed = run(hop.near, "ping", "-q", "-c", "100", "-i", "0.05", PEER)
+            printed = namespaces.call(hop.near, "ping", "-q", "-c", "100", "-i", "0.05", PEER)
             # What is under way arrives, and captures are written.
             time.sleep(2 * delay + 0.7)
         near, far = (packets(file) for file in files)
@@ -224,8 +203,9 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 @contextlib.contextmanager
 def iperf_server(namespace: str) -> Iterator[None]:
     """iperf3's server, for one test."""
-    with background(namespace, "iperf3", "-s", "-1", "-J"):
-        while not run(namespace, "ss", "-Hltn", "sport = :5201"):
+    server = ("iperf3", "-s", "-1", "-J")
+    with interrupted(namespace, *server):
+        while not namespaces.call(namespace, "ss", "-Hltn", "sport = :5201"):
             time.sleep(0.05)
         yield
 
@@ -234,7 +214,7 @@ def iperf(hop: Hop, *options: str) -> Row:
     """What iperf3's server says of a test."""
     with iperf_server(hop.far):
         words = ["iperf3", "-c", PEER, "-J", "--get-server-output", *options]
-        report: Row = json.loads(run(hop.near, *words))
+        report: Row = json.loads(namespaces.call(hop.near, *words))
     return dict(report["server_output_json"])
 
 
@@ -316,7 +296,7 @@ MEASURES = {"delay": measure_delay, "rate": measure_rate, "loss": measure_loss}
 
 def measure(what: Sequence[str], rounds: int) -> Row:
     """Runs every case once per round, so that other load of the machine affects few rows."""
-    program = build()
+    program = namespaces.build("lasthop-live", "--example", "emulate") / "examples" / "emulate"
     rows: list[Row] = []
     for number in range(1, rounds + 1):
         for name in what:
@@ -362,14 +342,6 @@ def spread(values: Sequence[float]) -> list[float]:
     return [round(value, 6) for value in (min(values), statistics.median(values), max(values))]
 
 
-def build() -> Path:
-    """Compiles the emulator and returns the program."""
-    words = ["cargo", "build", "--quiet", "--release", "-p", "lasthop-live", "--example", "emulate"]
-    subprocess.run(words, cwd=record.ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", record.ROOT / "target"))
-    return target / "release" / "examples" / "emulate"
-
-
 def versions() -> dict[str, str]:
     """The versions of the measuring tools."""
     found = {}
@@ -380,6 +352,45 @@ def versions() -> dict[str, str]:
     return found
 
 
+# --- the book's table ---
+
+
+def table(result: Row) -> str:
+    """The emulator as measured by ping, iperf3 and tshark: one line per case."""
+    lines = [
+        "| link | load | beyond the model, ms: median | 99th percentile | limits kept |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    rows = list(summarised(result["rows"]))
+    for row in (row for row in rows if row["case"] == "delay"):
+        load = f"{row['load']:.0%} UDP" if row["load"] else "ping alone"
+        delays = " | ".join(tabular.spread(row[key], 3) for key in ("median_ms", "p99_ms"))
+        lines.append(
+            f"| {row['rate_mbps']:g} Mb/s, {row['delay_ms']:g} ms | {load} "
+            f"| {delays} | {row['kept']} |"
+        )
+    lines += [
+        "",
+        "| rate | load | error of the rate, % | limits kept |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    for row in (row for row in rows if row["case"] == "rate"):
+        error = tabular.spread(row["error_percent"])
+        lines.append(
+            f"| {row['rate_mbps']:g} Mb/s | {row['protocol'].upper()} | {error} | {row['kept']} |"
+        )
+    lines += ["", "| loss | measured | within its binomial interval |", "| --- | ---: | ---: |"]
+    for row in (row for row in rows if row["case"] == "loss"):
+        lines.append(f"| {row['loss']:g} | {tabular.spread(row['measured'], 5)} | {row['kept']} |")
+    tools = ", ".join(f"{tool} {version}" for tool, version in result["tools"].items())
+    steal = max(row["steal_percent"][2] for row in rows)
+    about = (
+        f"*{result['rounds']} rounds: the median, and least to largest; {tools}; Linux "
+        f"{result['kernel']}. The hypervisor took at most {steal:g} % of the machine.*"
+    )
+    return tabular.captioned(lines, result, about)
+
+
 def main() -> int:
     """Runs the measurements that the command line names; 1 if a limit is not kept."""
     parser = argparse.ArgumentParser(description="Measures the link emulator's fidelity.")
@@ -387,9 +398,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=FIDELITY)
     options = parser.parse_args()
-    missing = [tool for tool in TOOLS if not shutil.which(tool)]
-    if missing:
-        raise SystemExit(f"fidelity: not installed: {', '.join(missing)}")
+    namespaces.need(*TOOLS)
     what = list(MEASURES) if options.what == "all" else [options.what]
     result = measure(what, options.rounds)
     record.keep(options.output, result)

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-import field_path as field
+import field_gateways
+import field_path
+import namespaces
 import record
-from field_path import Candidate, Hop
+from field_gateways import Candidate
+from field_path import Hop
 
 HOPS = (
     ("a geostationary satellite", Hop(10, 600, 0.001)),
@@ -43,17 +46,17 @@ than a millisecond late, or lost where the hop does not lose them."""
 
 
 def measured(
-    programs: field.Programs, hop: Hop, candidate: Candidate, file: Path, seconds: float
+    programs: Mapping[str, Path], hop: Hop, candidate: Candidate, file: Path, seconds: float
 ) -> record.Row:
     """One download."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        field.emulated(programs.network, hop, seed=1) as nodes,
-        field.serving(nodes, file.parent, field.behind(candidate)),
+        field_path.emulated(programs["network"], hop, seed=1) as nodes,
+        field_path.serving(nodes, file.parent, field_gateways.behind(candidate)),
     ):
         place = nodes.place(Path(folder), hop.mbps)
-        with candidate.at(place, {"lasthopd": programs.lasthopd}) as (_, guard):
-            row = field.download(nodes, file, seconds)
+        with candidate.at(place, programs) as (_, guard):
+            row = field_path.download(nodes, file, seconds)
             guard()
     return row | nodes.health
 
@@ -73,9 +76,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Downloads through lasthopd.")
     parser.add_argument("--seconds", type=float, default=10.0, help="the longest download")
     options = parser.parse_args()
-    field.need("ip", "curl")
-    field.ended_in_order()
-    programs = field.Programs.built()
+    namespaces.need("ip", "curl")
+    namespaces.ended_in_order()
+    programs = field_path.built()
     right, busy = True, False
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file"
@@ -96,7 +99,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("ended by Ctrl-C")
+    namespaces.run(main)

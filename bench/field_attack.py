@@ -26,8 +26,10 @@ from pathlib import Path
 import field_machine
 import field_packets as packets
 import field_path
+import namespaces
 import record
-from field_path import PEER_PORT, PORT, Problem, call
+from field_gateways import PEER_PORT
+from field_path import PORT
 from field_site import (
     DATAGRAMS,
     FORGED,
@@ -42,6 +44,7 @@ from field_site import (
     attacked,
     recorder,
 )
+from namespaces import Problem, call
 
 from lasthop.stats import ratio_interval
 
@@ -235,7 +238,7 @@ def one(site: Site, files: Path, case: Case, rate: int, rounds: int) -> record.R
     if case.is_checked:
         call(site.path.gateway, "ip", "route", "del", FORGED, "dev", "attack")
         checks = {f"conf.{device}.rp_filter": 1 for device in ("attack", "lan")}
-        field_path.sysctl(site.path.gateway, **checks)
+        namespaces.sysctl(site.path.gateway, **checks)
     for _ in range(rounds):
         with contextlib.ExitStack() as stack:
             if site.gateways[1:]:
@@ -349,12 +352,12 @@ def main(arguments: Sequence[str]) -> int:
     modes = given.modes or list(MODES)
     if unknown := set(modes) - set(MODES):
         parser.error(f"no mode {', '.join(sorted(unknown))}: expected {', '.join(MODES)}")
-    field_path.need("ip", "tc", "curl")
-    field_path.ended_in_order()
+    namespaces.need("ip", "tc", "curl")
+    namespaces.ended_in_order()
     record.say("compiling lasthopd and the attacker")
     programs = {
-        "lasthopd": field_path.build("lasthop-gateway", "--bin", "lasthopd") / "lasthopd",
-        "flood": field_path.build("lasthop-live", "--example", "flood") / "examples" / "flood",
+        "lasthopd": field_path.lasthopd(),
+        "flood": namespaces.build("lasthop-live", "--example", "flood") / "examples" / "flood",
     }
     measured = [row for mode in modes for row in run(programs, mode, given)]
     rows = together(given.out, measured) if given.add else measured

@@ -26,10 +26,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import field_gateways
 import field_machine
 import field_path
+import namespaces
 import record
-from field_path import Problem, call, inside
+from namespaces import Problem, call, inside
 
 MODES = ("spoof", "split", "pair")
 #: Seconds between two events, and those that a hop is down.
@@ -71,7 +73,7 @@ REST = 300
 
 def as_its_unit() -> None:
     """Prepares a gateway's process as the unit of its package does."""
-    field_path.many_files()
+    namespaces.many_files()
     os.nice(NICE)
 
 
@@ -177,7 +179,7 @@ def gateways(
     program: Path, mode: str, names: dict[str, str], folder: Path
 ) -> Iterator[list[Gateway]]:
     """The gateways of a mode, which run."""
-    text = field_path.configuration(mode, "lan", "wan", None)
+    text = field_gateways.configuration(mode, "lan", "wan", None)
     near = Gateway(program, names["gateway"], folder, "near", text + TCP)
     found = [near]
     if mode == "pair":
@@ -187,7 +189,7 @@ def gateways(
             private = folder / f"{gateway.name}.key"
             publics.append(call(gateway.namespace, program, "key", "--file", private).strip())
         for index, gateway in enumerate((near, far)):
-            peer = f"10.66.2.{2 - index}:{field_path.PEER_PORT}"
+            peer = f"10.66.2.{2 - index}:{field_gateways.PEER_PORT}"
             gateway.configuration = (
                 f'{text}peer = "{peer}"\npeer_key = "{publics[1 - index]}"\n'
                 f'key = "{folder / f"{gateway.name}.key"}"\nrate = "2 Gbit/s"\n{TCP}'
@@ -268,7 +270,7 @@ def run(program: Path, mode: str, connections: int, seconds: float, seed: int) -
                 stdout=subprocess.PIPE,
                 text=True,
                 process_group=0,
-                preexec_fn=field_path.many_files,
+                preexec_fn=namespaces.many_files,
             )
             stack.callback(end_if_it_runs, process)
             assert process.stdout is not None
@@ -356,10 +358,10 @@ def main(arguments: Sequence[str]) -> int:
     modes = given.modes or list(MODES)
     if unknown := set(modes) - set(MODES):
         parser.error(f"no mode {', '.join(sorted(unknown))}: expected {', '.join(MODES)}")
-    field_path.need("ip", "nft")
-    field_path.ended_in_order()
+    namespaces.need("ip", "nft")
+    namespaces.ended_in_order()
     record.say("compiling lasthopd")
-    program = field_path.build("lasthop-gateway", "--bin", "lasthopd") / "lasthopd"
+    program = field_path.lasthopd()
     rows, failed = [], False
     for mode in modes:
         row = run(program, mode, given.connections, 60 * given.minutes, given.seed)

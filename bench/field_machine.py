@@ -22,12 +22,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import field_path as field
+import field_gateways
+import field_path
+import namespaces
 import record
-from field_path import Candidate
+from field_gateways import Candidate
 
 CANDIDATES = (
-    *(Candidate(name, kind) for kind, name in field.KINDS.items()),
+    *(Candidate(name, kind) for kind, name in field_gateways.KINDS.items()),
     Candidate("lasthopd, two workers", "lasthopd", workers=2),
 )
 SECONDS = 4
@@ -52,7 +54,7 @@ defaults
     timeout client 1h
     timeout server 1h
 frontend web
-    bind {SERVER}:{field.PORT}
+    bind {SERVER}:{field_path.PORT}
     http-request return status 200 content-type text/plain string "{"x" * 100}"
 """
 
@@ -75,8 +77,8 @@ def chain(nodes: Sequence[str]) -> Iterator[dict[str, str]]:
     try:
         for node, name in names.items():
             subprocess.run(["ip", "netns", "add", name], check=True)
-            field.call(name, "ip", "link", "set", "lo", "up")
-            field.sysctl(
+            namespaces.call(name, "ip", "link", "set", "lo", "up")
+            namespaces.sysctl(
                 name,
                 tcp_no_metrics_save=1,
                 tcp_max_syn_backlog=65_535,
@@ -88,17 +90,17 @@ def chain(nodes: Sequence[str]) -> Iterator[dict[str, str]]:
             call += ["net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"]
             if node not in (first, last):
                 call.append("net.ipv6.conf.all.forwarding=1")
-            field.call(name, *call)
+            namespaces.call(name, *call)
         for number, (left, right) in enumerate(itertools.pairwise(nodes), 1):
             hop = "wan" if number == 2 else "lan"
             one = hop if left != first else "end"
             other = hop if right != last else "end"
             peer = ["peer", "name", other, "netns", names[right]]
-            field.call(names[left], "ip", "link", "add", one, "type", "veth", *peer)
+            namespaces.call(names[left], "ip", "link", "add", one, "type", "veth", *peer)
             for node, device, end in ((left, one, 1), (right, other, 2)):
                 address = f"10.66.{number}.{end}/24"
-                field.call(names[node], "ip", "address", "add", address, "dev", device)
-                field.call(names[node], "ip", "link", "set", device, "up")
+                namespaces.call(names[node], "ip", "address", "add", address, "dev", device)
+                namespaces.call(names[node], "ip", "link", "set", device, "up")
         for index, node in enumerate(nodes):
             # Towards the ends.
             for number in range(1, len(nodes)):
@@ -108,7 +110,9 @@ def chain(nodes: Sequence[str]) -> Iterator[dict[str, str]]:
                     via = f"10.66.{index + 1}.2"
                 else:
                     continue
-                field.call(names[node], "ip", "route", "add", f"10.66.{number}.0/24", "via", via)
+                namespaces.call(
+                    names[node], "ip", "route", "add", f"10.66.{number}.0/24", "via", via
+                )
         yield names
     finally:
         for name in names.values():
@@ -124,13 +128,13 @@ def busy_s() -> float:
 
 def throughput(names: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     """Gb/s, and CPU seconds per GB, of some flows from the server to the user."""
-    server = field.inside(names["server"], "iperf3", "-s", "--forceflush")
-    with field.running(server, lambda printed: "listening" in printed):
+    server = namespaces.inside(names["server"], "iperf3", "-s", "--forceflush")
+    with namespaces.running(server, lambda printed: "listening" in printed):
         for flows in FLOWS:
             words = ["iperf3", "-c", SERVER, "-R", "-J", "-C", "cubic", "-t", SECONDS, "-P", flows]
             start, before = time.monotonic(), busy_s()
             done = subprocess.run(
-                field.inside(names["user"], *words),
+                namespaces.inside(names["user"], *words),
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE,
@@ -138,7 +142,7 @@ def throughput(names: Mapping[str, str]) -> Iterator[tuple[str, float]]:
             spent, seconds = busy_s() - before, time.monotonic() - start
             found = json.loads(done.stdout)
             if "error" in found:
-                raise field.Problem(f"iperf3: {found['error']}")
+                raise namespaces.Problem(f"iperf3: {found['error']}")
             received = found["end"]["sum_received"]
             yield f"gbps_{flows}", received["bits_per_second"] / 1e9
             yield f"cpu_s_per_gb_{flows}", spent / (received["bytes"] / 1e9)
@@ -148,17 +152,20 @@ def throughput(names: Mapping[str, str]) -> Iterator[tuple[str, float]]:
 def bench(names: Mapping[str, str], *options: object) -> tuple[float, dict[int, float]]:
     """Requests per second, and their time by the percentage that is faster, milliseconds."""
     with tempfile.NamedTemporaryFile("r") as table:
-        words = ["ab", "-q", "-e", table.name, *options, f"http://{SERVER}:{field.PORT}/"]
+        words = ["ab", "-q", "-e", table.name, *options, f"http://{SERVER}:{field_path.PORT}/"]
         done = subprocess.run(
-            field.inside(names["user"], *words), capture_output=True, text=True, timeout=PATIENCE
+            namespaces.inside(names["user"], *words),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
         if done.returncode:
-            raise field.Problem(f"ab: {done.stderr.strip()}")
+            raise namespaces.Problem(f"ab: {done.stderr.strip()}")
         rows = list(csv.reader(table))[1:]
     failed = re.search(r"Failed requests: +(\d+)", done.stdout)
     rate = re.search(r"Requests per second: +([\d.]+)", done.stdout)
     if not failed or not rate or int(failed[1]):
-        raise field.Problem(f"ab: requests have failed: {done.stdout}")
+        raise namespaces.Problem(f"ab: requests have failed: {done.stdout}")
     return float(rate[1]), {int(percent): float(ms) for percent, ms in rows}
 
 
@@ -167,10 +174,10 @@ def requests(names: Mapping[str, str], haproxy: Path) -> Iterator[tuple[str, flo
     with tempfile.NamedTemporaryFile("w", suffix=".cfg") as config:
         config.write(WEB)
         config.flush()
-        words = field.inside(names["server"], haproxy, "-db", "-q", "-f", config.name)
-        ready = lambda _: field.listens(names["server"], field.PORT)  # noqa: E731
-        with field.running(words, ready) as process:
-            field.set_congestion(process.pid, "cubic")
+        words = namespaces.inside(names["server"], haproxy, "-db", "-q", "-f", config.name)
+        ready = lambda _: namespaces.listens(names["server"], field_path.PORT)  # noqa: E731
+        with namespaces.running(words, ready) as process:
+            namespaces.set_congestion(process.pid, "cubic")
             yield "connections_per_s", bench(names, "-n", REQUESTS, "-c", AT_ONCE)[0]
             times = bench(names, "-k", "-t", SECONDS, "-n", SERIAL, "-c", 1)[1]
             for name, percent in (("request_ms", 50), ("request_ms_99", 99)):
@@ -183,13 +190,13 @@ def memory(
     names: Mapping[str, str], process: int | None, crowd: int
 ) -> Iterator[tuple[str, float]]:
     """KiB of an idle connection: of the gateway's process, and of the machine with both ends."""
-    idle = ["python3", field.HERE / "idle.py"]
-    server = field.inside(names["server"], *idle, "serve", SERVER, field.PORT)
-    user = field.inside(names["user"], *idle, "hold", SERVER, field.PORT, crowd)
-    with field.running(server, lambda printed: "Serving" in printed):
+    idle = ["python3", field_path.HERE / "idle.py"]
+    server = namespaces.inside(names["server"], *idle, "serve", SERVER, field_path.PORT)
+    user = namespaces.inside(names["user"], *idle, "hold", SERVER, field_path.PORT, crowd)
+    with namespaces.running(server, lambda printed: "Serving" in printed):
         yield "idle_connections", crowd
         before, available = resident_kib(process), available_kib()
-        with field.running(user, lambda printed: "Held" in printed, PATIENCE):
+        with namespaces.running(user, lambda printed: "Held" in printed, PATIENCE):
             if process is not None:
                 yield "process_kib", (resident_kib(process) - before) / crowd
             yield "machine_kib", (available - available_kib()) / crowd
@@ -218,8 +225,8 @@ def one(
 ) -> Iterator[tuple[str, float]]:
     """All values of one candidate."""
     # The ends open one for each connection.
-    each = field.FILES_EACH if candidate.is_proxy else 1
-    crowd = min(CROWD, field.files_allowed() // each - 100)
+    each = field_gateways.FILES_EACH if candidate.is_proxy else 1
+    crowd = min(CROWD, namespaces.files_allowed() // each - 100)
     parts: Mapping[str, Measure] = {
         "iperf3": lambda names, _: throughput(names),
         "ab": lambda names, _: requests(names, programs["haproxy"]),
@@ -229,11 +236,11 @@ def one(
         if part in absent:
             continue
         with lan() as names, tempfile.TemporaryDirectory() as folder:
-            place = field.Place(names["gateway"], "lan", "wan", Path(folder))
+            place = field_path.Place(names["gateway"], "lan", "wan", Path(folder))
             with candidate.at(place, programs) as (process, guard):
                 try:
                     yield from values(names, process)
-                except (field.Problem, subprocess.TimeoutExpired) as problem:
+                except (namespaces.Problem, subprocess.TimeoutExpired) as problem:
                     # What cannot be measured is missing in the results, and is said.
                     record.say(f"{candidate.name}: {part}: {problem}")
                     continue
@@ -244,11 +251,13 @@ def measured(programs: Mapping[str, Path], repeats: int) -> Iterator[record.Row]
     """Every candidate `repeats` times in turn; then one row for each."""
     absent = {tool for tool in ("iperf3", "ab") if not shutil.which(tool)}
     for tool in absent:
-        words = f"apt-get install {field.PACKAGES[tool]}"
+        words = f"apt-get install {namespaces.PACKAGES[tool]}"
         record.say(f"WITHOUT {tool.upper()}: not installed; try: {words}")
     if "haproxy" not in programs:
         absent.add("ab")
-    candidates = [candidate for candidate in CANDIDATES if field.can_run(candidate, programs)]
+    candidates = [
+        candidate for candidate in CANDIDATES if field_gateways.can_run(candidate, programs)
+    ]
     found: dict[str, dict[str, list[float]]] = {candidate.name: {} for candidate in candidates}
     for _ in range(repeats):
         for candidate in candidates:

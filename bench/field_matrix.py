@@ -22,15 +22,17 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import field_gateways
 import field_machine
-import field_path as field
+import field_path
+import namespaces
 import record
-from field_path import Candidate, Hop
+from field_gateways import Candidate
+from field_path import Hop
 
 import lasthop
 
@@ -41,7 +43,7 @@ PEPSAL_COMMIT = "1045d3c828e2d37a8faa210ab8e60ecb2b2a390e"
 CANDIDATES = (
     *(
         Candidate(f"{name}, {congestion.upper()}", kind, congestion)
-        for kind, name in field.KINDS.items()
+        for kind, name in field_gateways.KINDS.items()
         if kind != "lasthopd"
         for congestion in ("cubic", "bbr")
     ),
@@ -122,7 +124,7 @@ def programs_of_others() -> dict[str, Path]:
         where = shutil.which(name)
         found[name] = Path(where) if where else None
         if not where:
-            words = f"apt-get install {field.PACKAGES[name]}"
+            words = f"apt-get install {namespaces.PACKAGES[name]}"
             record.say(f"WITHOUT {name.upper()}: not installed; try: {words}")
     if not found.pop("nft"):
         return {}
@@ -144,10 +146,10 @@ def versions(programs: Mapping[str, Path]) -> record.Row:
 # --- bad hops ---
 
 
-def page(nodes: field.Nodes, folder: Path) -> float | None:
+def page(nodes: field_path.Nodes, folder: Path) -> float | None:
     """The seconds that a page takes; none if it does not come whole."""
-    words = ["python3", field.HERE / "page.py", nodes.address, field.PORT, folder]
-    command = field.inside(nodes.user, *words, OBJECTS, CONNECTIONS)
+    words = ["python3", field_path.HERE / "page.py", nodes.address, field_path.PORT, folder]
+    command = namespaces.inside(nodes.user, *words, OBJECTS, CONNECTIONS)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -167,13 +169,13 @@ def one(
     """A page, if there is to be one, and a download over a hop."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        field.emulated(programs["network"], hop, seed) as nodes,
-        field.serving(nodes, files, field.behind(candidate)),
+        field_path.emulated(programs["network"], hop, seed) as nodes,
+        field_path.serving(nodes, files, field_gateways.behind(candidate)),
     ):
         place = nodes.place(Path(folder), hop.mbps)
         with candidate.at(place, programs) as (_, guard):
             page_s = page(nodes, files) if has_page else None
-            row = field.download(nodes, files / "file", seconds)
+            row = field_path.download(nodes, files / "file", seconds)
             guard()
     return row | {"page_s": page_s, "void": nodes.health.get("void")}
 
@@ -202,7 +204,9 @@ def hops(
     has_pages: bool = True,
 ) -> Iterator[record.Row]:
     """Every hop with every candidate, `repeats` times in turn; then one row for each."""
-    candidates = [candidate for candidate in candidates if field.can_run(candidate, programs)]
+    candidates = [
+        candidate for candidate in candidates if field_gateways.can_run(candidate, programs)
+    ]
     found: dict[tuple[Hop, Candidate], list[record.Row]] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder)
@@ -267,10 +271,9 @@ def main() -> int:
     parts = options.parts or PARTS
     if unknown := set(parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}: expected {', '.join(PARTS)}")
-    field.need("ip", "curl")
-    field.ended_in_order()
-    own = field.Programs.built()
-    programs = {"network": own.network, "lasthopd": own.lasthopd, **programs_of_others()}
+    namespaces.need("ip", "curl")
+    namespaces.ended_in_order()
+    programs = {**field_path.built(), **programs_of_others()}
     head = {**record.circumstances(), **versions(programs), "repeats": options.repeats}
     right = True
 
@@ -295,7 +298,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("ended by Ctrl-C")
+    namespaces.run(main)

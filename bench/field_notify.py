@@ -13,16 +13,18 @@ import argparse
 import contextlib
 import json
 import math
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import field_path as field
+import field_gateways
+import field_path
+import namespaces
 import record
+from field_gateways import Candidate
 from field_matrix import spread, versions
-from field_path import Candidate, Hop, Place
+from field_path import Hop, Place
 
 #: Shares of full-sized packets that are damaged.
 LOSSES = (0.001, 0.01, 0.05)
@@ -40,7 +42,7 @@ class Damaging(Hop):
 
     def settings(self) -> Iterator[str]:
         """The keys of the scenario that say so."""
-        bit = -math.log1p(-self.loss) / (8 * field.MTU)
+        bit = -math.log1p(-self.loss) / (8 * field_path.MTU)
         for setting in super().settings():
             is_errors = setting.startswith("links.1.errors=")
             yield f"links.1.errors={json.dumps({'bit': bit})}" if is_errors else setting
@@ -55,7 +57,7 @@ class Spoofer(Candidate):
 
     def configuration(self, place: Place) -> str:
         """Its configuration."""
-        text = field.configuration("spoof", place.lan, place.wan, None)
+        text = field_gateways.configuration("spoof", place.lan, place.wan, None)
         tcp = f'congestion = "{self.congestion}", mechanisms = [{self.mechanisms}]'
         return f"{text}tcp = {{ {tcp} }}\n"
 
@@ -73,12 +75,12 @@ def reporter(program: Path, namespace: str, folder: Path, link: Path) -> Iterato
     config = folder / "notify.toml"
     config.write_text(f'wan = "link1"\nmode = "notify"\nlink_socket = "{link}"\n')
     control = folder / "notify"
-    words = field.inside(namespace, program, "run", "--config", config, "--socket", control)
-    with field.running(words, lambda printed: "running" in printed):
+    words = namespaces.inside(namespace, program, "run", "--config", config, "--socket", control)
+    with namespaces.running(words, lambda printed: "running" in printed):
         yield
-        status = field.call(namespace, program, "status", "--json", "--socket", control)
+        status = namespaces.call(namespace, program, "status", "--json", "--socket", control)
         if not json.loads(status)["counters"]["notices sent"]:
-            raise field.Problem("no notice was sent")
+            raise namespaces.Problem("no notice was sent")
 
 
 def goodput(
@@ -93,13 +95,13 @@ def goodput(
         files.mkdir()
         file = files / "file"
         file.write_bytes(bytes(round(hop.mbps * 1e6 / 8 * seconds * 1.2)))
-        nodes = stack.enter_context(field.emulated(programs["network"], damaging, seed))
+        nodes = stack.enter_context(field_path.emulated(programs["network"], damaging, seed))
         stack.enter_context(reporter(programs["lasthopd"], nodes.far, folder, link))
-        stack.enter_context(field.serving(nodes, files, "cubic"))
+        stack.enter_context(field_path.serving(nodes, files, "cubic"))
         guard = stack.enter_context(candidate.at(nodes.place(folder, hop.mbps), programs))[1]
-        found = field.download(nodes, file, seconds)
+        found = field_path.download(nodes, file, seconds)
         if not found["ok"]:
-            raise field.Problem(f"{candidate.name}: wrong bytes")
+            raise namespaces.Problem(f"{candidate.name}: wrong bytes")
         guard()
     if nodes.health.get("void"):
         record.say(f"void: {nodes.health['void']}")
@@ -138,10 +140,9 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=20.0, help="of a download")
     options = parser.parse_args()
-    field.need("ip", "curl")
-    field.ended_in_order()
-    own = field.Programs.built()
-    programs = {"network": own.network, "lasthopd": own.lasthopd}
+    namespaces.need("ip", "curl")
+    namespaces.ended_in_order()
+    programs = field_path.built()
     rows = measure(programs, options.repeats, options.seconds)
     head = {**record.circumstances(), **versions(programs), "repeats": options.repeats}
     result = {"experiment": "field-notify", **head, "seconds": options.seconds, "rows": rows}
@@ -152,7 +153,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("ended by Ctrl-C")
+    namespaces.run(main)

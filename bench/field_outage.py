@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -19,17 +18,19 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import field_path as field
+import field_gateways
+import field_path
+import namespaces
 import record
+from field_gateways import Candidate
 from field_matrix import spread, versions
-from field_path import Candidate, Hop
+from field_path import Hop
 
 HOPS = (Hop(10, 40, 0.0), Hop(10, 600, 0.0))
 CANDIDATES = (
@@ -53,10 +54,7 @@ def devices(process: int, name: str) -> Iterator[int]:
     try:
         for file in Path(f"/proc/{process}/fdinfo").iterdir():
             if re.search(rf"^iff:\s*{name}$", file.read_text(), re.MULTILINE):
-                call = ctypes.CDLL(None, use_errno=True).syscall
-                copy = call(field.PIDFD_GETFD, number, int(file.name), 0)
-                if copy < 0:
-                    raise field.Problem(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+                copy = namespaces.copied(number, file)
                 try:
                     yield copy
                 finally:
@@ -65,9 +63,9 @@ def devices(process: int, name: str) -> Iterator[int]:
         os.close(number)
 
 
-def set_carrier(process: int, namespaces: Sequence[str], is_there: bool) -> None:
+def set_carrier(process: int, nodes: Sequence[str], is_there: bool) -> None:
     """Gives the hop's devices of an emulator a carrier, or takes it away."""
-    wanted = {Path(f"/run/netns/{name}").stat().st_ino for name in namespaces}
+    wanted = {Path(f"/run/netns/{name}").stat().st_ino for name in nodes}
     found = 0
     for device in devices(process, "link1"):
         namespace = fcntl.ioctl(device, TUNGETDEVNETNS)
@@ -77,7 +75,7 @@ def set_carrier(process: int, namespaces: Sequence[str], is_there: bool) -> None
             fcntl.ioctl(device, TUNSETCARRIER, struct.pack("i", is_there))
             found += 1
     if found != len(wanted):
-        raise field.Problem(f"{found} of {len(wanted)} devices of the hop were found")
+        raise namespaces.Problem(f"{found} of {len(wanted)} devices of the hop were found")
 
 
 def silence(
@@ -89,18 +87,24 @@ def silence(
         with (Path(files) / "file").open("wb") as file:
             file.truncate(size)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        nodes = stack.enter_context(field.emulated(programs["network"], hop, number))
-        stack.enter_context(field.serving(nodes, Path(files), field.behind(candidate)))
+        nodes = stack.enter_context(field_path.emulated(programs["network"], hop, number))
+        stack.enter_context(
+            field_path.serving(nodes, Path(files), field_gateways.behind(candidate))
+        )
         guard = stack.enter_context(candidate.at(nodes.place(folder, hop.mbps), programs))[1]
-        words = ["python3", "-u", field.HERE / "arrivals.py", nodes.address, field.PORT, "file"]
+        program = ["python3", "-u", field_path.HERE / "arrivals.py"]
+        words = namespaces.inside(nodes.user, *program, nodes.address, field_path.PORT, "file")
         user = subprocess.Popen(
-            field.inside(nodes.user, *words), stdout=subprocess.PIPE, text=True, process_group=0
+            words,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
         )
         stack.callback(user.wait)
         stack.callback(user.kill)
         assert user.stdout is not None
         if not user.stdout.readline():
-            raise field.Problem("no data comes")
+            raise namespaces.Problem("no data comes")
         time.sleep(BEFORE + LATER * number)
         ends = [nodes.gateway, nodes.far]
         set_carrier(nodes.process, ends, False)
@@ -113,7 +117,7 @@ def silence(
         # There may have been silences before.
         came = next((at for at in map(float, user.stdout) if at > up), None)
         if came is None:
-            raise field.Problem("the connection has ended, or no data comes any more")
+            raise namespaces.Problem("the connection has ended, or no data comes any more")
         guard()
     return came - up
 
@@ -124,15 +128,16 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--outage", type=float, default=8.0, help="seconds")
     options = parser.parse_args()
-    field.need("ip")
-    field.ended_in_order()
-    own = field.Programs.built()
-    programs = {"network": own.network, "lasthopd": own.lasthopd}
+    namespaces.need("ip")
+    namespaces.ended_in_order()
+    programs = field_path.built()
     if (haproxy := shutil.which("haproxy")) and shutil.which("nft"):
         programs["haproxy"] = Path(haproxy)
     else:
         record.say("WITHOUT HAPROXY: not installed; try: apt-get install haproxy nftables")
-    candidates = [candidate for candidate in CANDIDATES if field.can_run(candidate, programs)]
+    candidates = [
+        candidate for candidate in CANDIDATES if field_gateways.can_run(candidate, programs)
+    ]
     found: dict[tuple[Hop, Candidate], list[float]] = {}
     for number in range(options.repeats):
         for hop in HOPS:
@@ -158,7 +163,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("ended by Ctrl-C")
+    namespaces.run(main)

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import field_path as field
+import field_path
+import namespaces
 import peers
 import record
 
@@ -141,9 +142,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="runs of the kernel")
     parser.add_argument("--parallel", type=int, default=10, help="runs at a time")
     options = parser.parse_args()
-    field.need("ip")
-    field.ended_in_order()
-    lasthopd = field.build("lasthop-gateway", "--bin", "lasthopd") / "lasthopd"
+    namespaces.need("ip")
+    namespaces.ended_in_order()
+    lasthopd = field_path.lasthopd()
     rows: list[record.Row] = []
     # Threads of the engine do not survive a fork.
     context = multiprocessing.get_context("spawn")

@@ -19,7 +19,6 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -27,7 +26,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import field_path as field
+import field_path
+import namespaces
 import record
 from field_matrix import spread, versions
 
@@ -113,7 +113,7 @@ class Network:
         batch(self.mobile, f"address replace {own}/24 dev air", route)
         if own != old:
             add_endpoint(self.mobile, number, own)
-            field.call(self.mobile, "ip", "mptcp", "endpoint", "delete", "id", 1 + self.at)
+            namespaces.call(self.mobile, "ip", "mptcp", "endpoint", "delete", "id", 1 + self.at)
             batch(self.mobile, f"address delete {old}/24 dev air")
 
     def hand_off(self, to: int, pause: float) -> None:
@@ -130,28 +130,28 @@ def batch(namespace: str, *lines: str) -> None:
     words = ["ip", "-netns", namespace, "-batch", "-"]
     done = subprocess.run(words, input="\n".join(lines), capture_output=True, text=True)
     if done.returncode:
-        raise field.Problem(f"{'; '.join(lines)}: {done.stderr.strip()}")
+        raise namespaces.Problem(f"{'; '.join(lines)}: {done.stderr.strip()}")
 
 
 def nft(namespace: str, rules: str) -> None:
     """Changes rules of a namespace."""
-    words = field.inside(namespace, "nft", "-f", "-")
+    words = namespaces.inside(namespace, "nft", "-f", "-")
     done = subprocess.run(words, input=rules, capture_output=True, text=True)
     if done.returncode:
-        raise field.Problem(f"nft: {done.stderr.strip()}")
+        raise namespaces.Problem(f"nft: {done.stderr.strip()}")
 
 
 def add_endpoint(namespace: str, number: int, address: str) -> None:
     """Lets MPTCP use an address."""
     words = ["ip", "mptcp", "endpoint", "add", address, "dev", "air", "id", 1 + number, "subflow"]
-    field.call(namespace, *words)
+    namespaces.call(namespace, *words)
 
 
 @contextlib.contextmanager
 def network(program: Path, way: Way, loss: float, seed: int) -> Iterator[Network]:
     """The path, with a mobile host behind it."""
     losses = [f"links.{4 + number}.errors={json.dumps({'packet': loss})}" for number in STATIONS]
-    with field.emulator(program, "roaming.toml", seed, losses) as emulator:
+    with field_path.emulator(program, "roaming.toml", seed, losses) as emulator:
         nodes = emulator.nodes
         names = {name: str(node["namespace"]) for name, node in nodes.items()}
         server, mobile = str(nodes["server"]["addresses"][0]), f"{names['modem']}-mobile"
@@ -173,10 +173,10 @@ def join(found: Network) -> None:
         # Another address of the same network is not removed with the first.
         settings = ("rp_filter", 0), ("promote_secondaries", 1)
         for device, (name, value) in itertools.product(("all", "default"), settings):
-            field.sysctl(node, **{f"conf.{device}.{name}": value})
+            namespaces.sysctl(node, **{f"conf.{device}.{name}": value})
     batch(modem, "link set radio up")
     batch(mobile, "link set air up")
-    shown = json.loads(field.call(mobile, "ip", "-j", "link", "show", "air"))
+    shown = json.loads(namespaces.call(mobile, "ip", "-j", "link", "show", "air"))
     own = shown[0]["address"]
     for number in STATIONS:
         air, link = f"air{number}", f"link{4 + number}"
@@ -189,7 +189,7 @@ def join(found: Network) -> None:
             *(f"neighbour add {to} lladdr {own} dev {air}" for to in dict.fromkeys(addresses)),
             *([f"route add {addresses[number]} dev {air}"] if found.way.is_multipath else []),
         )
-        field.sysctl(modem, **{f"conf.{air}.rp_filter": 0})
+        namespaces.sysctl(modem, **{f"conf.{air}.rp_filter": 0})
         batch(mobile, f"neighbour add {station(number)} lladdr {hardware(number)} dev air")
         batch(
             nodes[f"station{number}"],
@@ -214,7 +214,7 @@ def join(found: Network) -> None:
     if found.way.is_multipath:
         for node in (mobile, nodes["server"]):
             words = ["ip", "mptcp", "limits", "set", "subflow", 8, "add_addr_accepted", 8]
-            field.call(node, *words)
+            namespaces.call(node, *words)
         add_endpoint(mobile, 0, addresses[0])
     found.radio(0)
     found.attach(0)
@@ -224,7 +224,7 @@ def join(found: Network) -> None:
 def agents(program: Path, found: Network, folder: Path) -> Iterator[None]:
     """`lasthopd` at the base stations and in the mobile host."""
     key = folder / "network.key"
-    field.call(found.mobile, program, "network-key", "--file", key)
+    namespaces.call(found.mobile, program, "network-key", "--file", key)
     with contextlib.ExitStack() as stack:
         members = [
             (node, f'lan = "link{1 + number}"\nwan = "link{4 + number}"\nmode = "station"\n')
@@ -235,16 +235,18 @@ def agents(program: Path, found: Network, folder: Path) -> Iterator[None]:
             config, socket = folder / f"{node}.toml", folder / node
             config.write_text(f'{text}network_key = "{key}"\n')
             words = [program, "run", "--config", config, "--socket", socket]
-            ready = field.running(field.inside(node, *words), lambda printed: "running" in printed)
+            ready = namespaces.running(
+                namespaces.inside(node, *words), lambda printed: "running" in printed
+            )
             stack.enter_context(ready)
         yield
-        status = field.call(
+        status = namespaces.call(
             found.mobile, program, "status", "--json", "--socket", folder / found.mobile
         )
         counts = json.loads(status)["counters"]
         resumed = counts["attachments after which transfer resumed"]
         if resumed <= HANDOFFS or counts["attachments whose state was lost"]:
-            raise field.Problem(f"after {HANDOFFS} handoffs: {counts}")
+            raise namespaces.Problem(f"after {HANDOFFS} handoffs: {counts}")
 
 
 @contextlib.contextmanager
@@ -255,11 +257,11 @@ def serving(found: Network, files: Path, folder: Path) -> Iterator[Path]:
     words += ["-nodes", "-days", "2", "-subj", "/CN=server", "-out", str(certificate)]
     words += ["-keyout", str(key), "-addext", f"subjectAltName=IP:{found.server}"]
     subprocess.run(words, check=True, capture_output=True)
-    run: list[object] = ["python3", field.HERE / "server.py", found.server, PORT, files]
+    run: list[object] = ["python3", field_path.HERE / "server.py", found.server, PORT, files]
     run += [found.way.congestion, certificate, key]
     before = ["mptcpize", "run"] if found.way.is_multipath else []
-    command = field.inside(found.nodes["server"], *before, *run)
-    with field.running(command, lambda printed: "Serving" in printed):
+    command = namespaces.inside(found.nodes["server"], *before, *run)
+    with namespaces.running(command, lambda printed: "Serving" in printed):
         yield certificate
 
 
@@ -307,7 +309,7 @@ def roam(
         url = f"https://{found.server}:{PORT}/file"
         words = [*before, "curl", "-sNS", "--noproxy", "*", "--cacert", certificate, url]
         user = subprocess.Popen(
-            field.inside(found.mobile, *words), stdout=subprocess.PIPE, process_group=0
+            namespaces.inside(found.mobile, *words), stdout=subprocess.PIPE, process_group=0
         )
         stack.callback(user.wait)
         stack.callback(user.kill)
@@ -348,10 +350,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
-    field.need("ip", "curl", "nft", "openssl")
-    field.ended_in_order()
-    own = field.Programs.built()
-    programs = {"network": own.network, "lasthopd": own.lasthopd}
+    namespaces.need("ip", "curl", "nft", "openssl")
+    namespaces.ended_in_order()
+    programs = field_path.built()
     ways = list(WAYS)
     if not shutil.which("mptcpize") or not Path("/proc/sys/net/mptcp").exists():
         record.say("WITHOUT MPTCP: it needs a kernel that has it, and apt-get install mptcpize")
@@ -388,7 +389,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("ended by Ctrl-C")
+    namespaces.run(main)

@@ -16,11 +16,15 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
+import field_gateways
 import field_machine
 import field_path
+import namespaces
 from field_chaos import Gateway
+from field_gateways import PEER_PORT
 from field_packets import Draw
-from field_path import PEER_PORT, Nodes, Place, Problem, call, inside
+from field_path import Nodes, Place
+from namespaces import Problem, call, inside
 
 #: The modes, and their keys.
 MODES: Mapping[str, str] = {
@@ -133,10 +137,10 @@ def router(name: str, namespace: str, program: Path) -> Iterator[Flood]:
             call(node, "ip", "link", "set", device, "up")
         call(target, "ip", "route", "add", "default", "via", "10.78.0.1")
         call(namespace, "ip", "route", "add", SILENT, "via", TARGET.network_address)
-        field_path.sysctl(namespace, ip_forward=1, **{"conf.all.rp_filter": 0})
+        namespaces.sysctl(namespace, ip_forward=1, **{"conf.all.rp_filter": 0})
         serve = ["python3", "-u", "-m", "http.server", "80", "--bind", TARGET.network_address]
         server = inside(target, *serve)
-        stack.enter_context(field_path.running(server, lambda printed: "Serving" in printed))
+        stack.enter_context(namespaces.running(server, lambda printed: "Serving" in printed))
         process = subprocess.Popen(
             inside(namespace, program, "attack", ATTACKERS),
             stdin=subprocess.PIPE,
@@ -171,7 +175,7 @@ def beside(program: Path, gateway_address: str) -> Iterator[Flood]:
 def recorder(path: Nodes, file: Path, most: int) -> Iterator[None]:
     """Records datagrams that arrive at the gateway from the other one."""
     words = ["python3", field_path.HERE / "recorder.py", "wan", PEER_PORT, most, file]
-    with field_path.running(inside(path.gateway, *words), lambda said: "Recording" in said):
+    with namespaces.running(inside(path.gateway, *words), lambda said: "Recording" in said):
         yield
 
 
@@ -188,8 +192,8 @@ def gateways(program: Path, mode: str, path: Nodes, folder: Path) -> Iterator[li
             for end in range(2):
                 words = [program, "key", "--file", folder / f"private-{end}"]
                 (folder / f"public-{end}").write_text(call(path.gateway, *words))
-            near.configuration += field_path.peer(place, 1)
-            far = f'lan = "lan"\nwan = "wan"\n{rate}{field_path.peer(place, 0)}'
+            near.configuration += field_gateways.peer(place, 1)
+            far = f'lan = "lan"\nwan = "wan"\n{rate}{field_gateways.peer(place, 0)}'
             found.append(Gateway(program, path.far, folder, "far", far))
             stack.enter_context(recorder(path, folder / "first", 1000))
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import tabular
+
 Result = Any
 #: The rows of the machine's table, and their digits.
 MACHINE: Mapping[str, tuple[str, int]] = {
@@ -21,14 +23,6 @@ MACHINE: Mapping[str, tuple[str, int]] = {
 }
 
 
-def shown(values: Sequence[float] | None, digits: int, factor: float = 1.0) -> str:
-    """The median, and the least and the largest value if they differ."""
-    if not values:
-        return "none"
-    low, middle, high = (f"{factor * value:.{digits}f}" for value in values)
-    return middle if low == high else f"{middle} ({low} to {high})"
-
-
 def hop(row: Result) -> str:
     """The hop of a row."""
     bursts = f" in bursts of {row['burst']:g}" if row["burst"] else ""
@@ -38,28 +32,28 @@ def hop(row: Result) -> str:
 def of_hops(rows: Sequence[Result], cell: Callable[[Result], str]) -> str:
     """A line for each candidate, a column for each hop."""
     hops = list(dict.fromkeys(map(hop, rows)))
-    lines = ["| | " + " | ".join(hops) + " |", "| --- |" + " ---: |" * len(hops)]
+    lines = []
     for what in dict.fromkeys(row["what"] for row in rows):
         found = {hop(row): cell(row) for row in rows if row["what"] == what}
-        lines.append(f"| {what} | " + " | ".join(found.get(of, "") for of in hops) + " |")
-    return "\n".join(lines)
+        lines.append([what, *(found.get(of, "") for of in hops)])
+    return tabular.table(["", *hops], lines)
 
 
 def goodput(row: Result) -> str:
     """The goodput as a share of what the hop delivers, in per cent."""
     share = 100 * row["share"] / row["goodput_mbps"][1] if row["goodput_mbps"][1] else 0
-    return shown(row["goodput_mbps"], 0, share)
+    return tabular.spread(row["goodput_mbps"], 0, share)
 
 
 def prediction(row: Result) -> str:
     """The goodput that was predicted, and the one that was measured."""
-    return f"{row['predicted_mbps']:.2f}, {shown(row['goodput_mbps'], 2)}"
+    return f"{row['predicted_mbps']:.2f}, {tabular.spread(row['goodput_mbps'], 2)}"
 
 
 def page(row: Result) -> str:
     """The time of a page; how many did not come."""
     missing = f", {row['page_s_missing']} not whole" if row["page_s_missing"] else ""
-    return shown(row["page_s"], 1) + missing
+    return tabular.spread(row["page_s"], 1) + missing
 
 
 def hops(result: Result) -> str:
@@ -68,7 +62,7 @@ def hops(result: Result) -> str:
     parts = [
         *goodputs(rows),
         "First byte, seconds:",
-        of_hops(rows, lambda row: shown(row["first_byte_s"], 2)),
+        of_hops(rows, lambda row: tabular.spread(row["first_byte_s"], 2)),
         "A page of 30 objects, seconds:",
         of_hops(rows, page),
     ]
@@ -84,63 +78,67 @@ def outage(result: Result) -> str:
     """How soon data comes again after an outage: a column for each hop."""
     rows = result["rows"]
     hops = list(dict.fromkeys((row["mbps"], row["rtt_ms"]) for row in rows))
-    lines = ["| | " + " | ".join(f"{mbps:g} Mbit/s, {rtt:g} ms" for mbps, rtt in hops) + " |"]
-    lines.append("| --- |" + " ---: |" * len(hops))
+    heads = ["", *(f"{mbps:g} Mbit/s, {rtt:g} ms" for mbps, rtt in hops)]
+    lines = []
     for what in dict.fromkeys(row["what"] for row in rows):
         cells = []
         for row in rows:
             if row["what"] == what:
                 low, middle, high = row["silence_s"]
                 cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
-        lines.append(f"| {what} | " + " | ".join(cells) + " |")
+        lines.append([what, *cells])
     about = f"*Seconds, medians of {result['repeats']} outages of {result['outage_s']:g} s, in "
     about += f"brackets the shortest and the longest. {versions(result)}*"
-    return "\n".join([*lines, "", about])
+    return f"{tabular.table(heads, lines)}\n\n{about}"
 
 
 def roaming(result: Result) -> str:
     """The silences of handoffs, and the goodput: two columns for each condition."""
     rows = result["rows"]
     conditions = list(dict.fromkeys((row["loss"], row["pause_s"]) for row in rows))
-    heads = [f"{100 * loss:g} % loss, {pause:g} s" for loss, pause in conditions]
-    lines = ["| | " + " | ".join(f"{head}: silence, s | Mb/s" for head in heads) + " |"]
-    lines.append("| --- |" + " ---: |" * 2 * len(heads))
+    heads = [""]
+    for loss, pause in conditions:
+        heads += [f"{100 * loss:g} % loss, {pause:g} s: silence, s", "Mb/s"]
+    lines = []
     for what in dict.fromkeys(row["what"] for row in rows):
         cells = []
         for row in rows:
             if row["what"] == what:
-                cells += [shown(row["silence_s"], 2), shown(row["goodput_mbps"], 1)]
+                cells += [
+                    tabular.spread(row["silence_s"], 2),
+                    tabular.spread(row["goodput_mbps"], 1),
+                ]
                 if row["ended"]:
                     cells[-1] += f", ended in {row['ended']}"
-        lines.append(f"| {what} | " + " | ".join(cells) + " |")
+        lines.append([what, *cells])
     most, void, wrong = (sum(row[name] for row in rows) for name in ("handoffs", "void", "wrong"))
     repeats = result["repeats"]
     downloads = f"{repeats} downloads each" if repeats > 1 else "a download each"
     about = f"*Medians of the handoffs of {downloads}, in brackets the least and "
     about += f"the largest. {most} handoffs; the machine was too busy in {void} downloads; wrong "
     about += f"bytes in {wrong}. {versions(result)}*"
-    return "\n".join([*lines, "", about])
+    return f"{tabular.table(heads, lines)}\n\n{about}"
 
 
 def notify(result: Result) -> str:
     """Goodput over hops that damage packets: a column for each sender."""
     rows = result["rows"]
     names = list(dict.fromkeys(row["what"] for row in rows))
-    lines = ["| hop, packets damaged | " + " | ".join(names) + " |"]
-    lines.append("| --- |" + " ---: |" * len(names))
+    lines = []
     for rtt, damaged in dict.fromkeys((row["rtt_ms"], row["damaged"]) for row in rows):
         cells = [
-            shown(row["goodput_mbps"], 1)
+            tabular.spread(row["goodput_mbps"], 1)
             for row in rows
             if (row["rtt_ms"], row["damaged"]) == (rtt, damaged)
         ]
-        lines.append(f"| {rtt:g} ms, {100 * damaged:g} % | " + " | ".join(cells) + " |")
+        lines.append([f"{rtt:g} ms, {100 * damaged:g} %", *cells])
     void = sum(row["void"] for row in rows)
     about = f"*Mb/s of {rows[0]['mbps']:g}, downloads of {result['seconds']:g} s, "
     about += (
         f"{result['repeats']} each; without those for which the machine was too busy ({void}). "
     )
-    return "\n".join([*lines, "", f"{about}{versions(result)}*"])
+    shown = tabular.table(["hop, packets damaged", *names], lines)
+    return f"{shown}\n\n{about}{versions(result)}*"
 
 
 def goodputs(rows: Sequence[Result]) -> list[str]:
@@ -168,13 +166,12 @@ def about_runs(result: Result) -> str:
 def machine(result: Result) -> str:
     """What a gateway costs the machine: a column for each candidate."""
     rows = result["rows"]
-    names = [row["what"] for row in rows]
-    lines = ["| | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
+    lines = []
     for key, (words, digits) in MACHINE.items():
-        cells = [shown(row[key], digits) if key in row else "" for row in rows]
-        lines.append(f"| {words} | " + " | ".join(cells) + " |")
+        cells = [tabular.spread(row[key], digits) if key in row else "" for row in rows]
+        lines.append([words, *cells])
     about = f"*Runs of each, in turn: {result['repeats']}. {versions(result)}*"
-    return "\n".join([*lines, "", about])
+    return f"{tabular.table(['', *(row['what'] for row in rows)], lines)}\n\n{about}"
 
 
 def attack(result: Result) -> str:
@@ -197,20 +194,17 @@ def attack(result: Result) -> str:
     about = (
         f"*{result['rounds']} rounds of downloads of {result['seconds']:g} s in turn; in brackets, "
     )
-    about += "the ratio's interval of 95 %. "
-    about += f"lasthop {result['lasthop']}, {result['machine']['cpu']}, "
-    about += f"{result['machine']['cores']} cores, {result['date']}.*"
+    about += f"the ratio's interval of 95 %. {machine_of(result)}*"
     return "\n".join([*lines, "", about])
 
 
 def chaos(result: Result) -> str:
     """What became of connections while all went wrong: a column for each mode."""
     rows = result["rows"]
-    lines = ["| | " + " | ".join(f"`{row['mode']}`" for row in rows) + " |"]
-    lines.append("| --- |" + " ---: |" * len(rows))
+    lines = []
 
     def line(words: str, values: Sequence[object]) -> None:
-        lines.append(f"| {words} | " + " | ".join(map(str, values)) + " |")
+        lines.append([words, *map(str, values)])
 
     line("connections at a time", [f"{row['connections']:,}" for row in rows])
     line("minutes", [f"{row['seconds'] / 60:g}" for row in rows])
@@ -225,9 +219,8 @@ def chaos(result: Result) -> str:
     line("memory of each gateway, MiB", [", ".join(map(str, row["memory_mib"])) for row in rows])
     pauses = [row["upgrades_ms"] for row in rows]
     line("packets waited in upgrades, ms", [span(sorted(found)) for found in pauses])
-    about = f"*lasthop {result['lasthop']}, {result['machine']['cpu']}, "
-    about += f"{result['machine']['cores']} cores, {result['date']}.*"
-    return "\n".join([*lines, "", about])
+    heads = ["", *(f"`{row['mode']}`" for row in rows)]
+    return f"{tabular.table(heads, lines)}\n\n*{machine_of(result)}*"
 
 
 def span(values: Sequence[float]) -> str:
@@ -235,6 +228,15 @@ def span(values: Sequence[float]) -> str:
     if not values:
         return ""
     return f"{values[0]:g}, {values[len(values) // 2]:g}, {values[-1]:g}"
+
+
+def machine_of(result: Result) -> str:
+    """The version of lasthop, the machine and the date."""
+    machine = result["machine"]
+    return (
+        f"lasthop {result['lasthop']}, {machine['cpu']}, {machine['cores']} cores, "
+        f"{result['date']}."
+    )
 
 
 def versions(result: Result) -> str:

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import record
+import tabular
 
 #: The programs that measure, by who marks: each prints a line of JSON for each case. How the first
 #: one is compiled does not matter: it only asks the kernel.
@@ -61,6 +62,23 @@ def summarised(rows: Sequence[record.Row]) -> Iterator[record.Row]:
             "ns_per_packet": round(statistics.median(found), 1),
             "range": [round(min(found), 1), round(max(found), 1)],
         }
+
+
+# --- the book's table ---
+
+
+def table(result: record.Row) -> str:
+    """What a packet costs a base station of SPEP: one line for each case."""
+    rows = result["rows"]
+    runs = next(row["ns_per_packet"] for row in rows if row["packet"] == "IPv4")
+    lines = ["| marked by | packet | flows | ns | net |", "| --- | --- | ---: | ---: | ---: |"]
+    for row in rows:
+        flows = f"{row['flows']:,}" if "flows" in row else ""
+        net = f"{row['ns_per_packet'] - runs:.0f}" if row["by"] == "kernel" else ""
+        cells = f"{row['ns_per_packet']:.0f} ({tabular.spread_of(row)}) | {net}"
+        lines.append(f"| {row['by']} | {row['packet']} | {flows} | {cells} |")
+    about = f"*The median of {result['rounds']} runs, and least to largest.*"
+    return tabular.captioned(lines, result, about)
 
 
 def main() -> int:

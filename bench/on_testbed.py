@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import record
+import tabular
 
 from lasthop import lab
 from lasthop.publications.obanaik2003.spep import bed
@@ -128,7 +129,7 @@ def _about(result: record.Row) -> str:
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], result: record.Row) -> str:
-    return f"{record.table(heads, lines)}\n\n{_about(result)}"
+    return f"{tabular.table(heads, lines)}\n\n{_about(result)}"
 
 
 def transfers(result: record.Row) -> str:

@@ -12,11 +12,9 @@ from pathlib import Path
 import tables
 
 ROOT = Path(__file__).resolve().parent.parent
-#: What stands around a table: `<!-- table: NAME -->`, and `<!-- table ends -->`.
-PLACE = re.compile(
-    r"^<!-- table: (?P<name>\S+) -->\n(?P<text>(?:(?!<!-- table).*\n)*?)<!-- table ends -->$",
-    re.MULTILINE,
-)
+#: What stands around a table: `<!-- table: NAME -->`, and `<!-- table ends -->`. For other parts of
+#: pages that are written by a program, there is another word in place of "table".
+PLACE = r"^<!-- {word}: (?P<name>\S+) -->\n(?P<text>(?:(?!<!-- {word}).*\n)*?)<!-- {word} ends -->$"
 
 
 def pages() -> Iterator[Path]:
@@ -25,8 +23,8 @@ def pages() -> Iterator[Path]:
     yield from sorted((ROOT / "docs").rglob("*.md"))
 
 
-def with_tables(page: str, by_name: Mapping[str, str]) -> str:
-    """The text of a page with its tables as the results have them.
+def with_tables(page: str, by_name: Mapping[str, str], word: str = "table") -> str:
+    """The text of a page with its tables as they are by name.
 
     Raises `ValueError` for a name that is no table's, and for a comment without the other.
     """
@@ -34,12 +32,12 @@ def with_tables(page: str, by_name: Mapping[str, str]) -> str:
     def place(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in by_name:
-            raise ValueError(f"there is no table {name!r}")
-        return f"<!-- table: {name} -->\n\n{by_name[name]}\n\n<!-- table ends -->"
+            raise ValueError(f"there is no {word} {name!r}")
+        return f"<!-- {word}: {name} -->\n\n{by_name[name]}\n\n<!-- {word} ends -->"
 
-    text, places = PLACE.subn(place, page)
-    if 2 * places != page.count("<!-- table"):
-        raise ValueError("a table's comment stands alone")
+    text, places = re.subn(PLACE.format(word=word), place, page, flags=re.MULTILINE)
+    if 2 * places != page.count(f"<!-- {word}"):
+        raise ValueError(f"a comment about one {word} stands alone")
     return text
 
 

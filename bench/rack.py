@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import record
 import spoofing
+import tabular
 
 RACK = record.RESULTS / "rack.json"
 RUNS = 3
@@ -314,6 +316,59 @@ def measure(name: str) -> Iterator[record.Row]:
                 row = {"pattern": name, "stack": sender, "run": done} | found(run)
                 record.say(json.dumps(row))
                 yield row
+
+
+# --- the book's table ---
+
+
+def table(result: record.Row) -> str:
+    """Loss recovery by our sender and by the kernel's, under the same losses."""
+    lines = [
+        "| lost | sender | retransmitted | after, round trips | spurious | probes | timeouts "
+        "| transfer, round trips |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    names = {"lasthop": "lasthop", "linux": "Linux"}
+    for pattern in dict.fromkeys(row["pattern"] for row in result["rows"]):
+        for stack, name in names.items():
+            rows = [r for r in result["rows"] if (r["pattern"], r["stack"]) == (pattern, stack)]
+            counts = " | ".join(span([row[key] for row in rows]) for key in COUNTS)
+            trips = statistics.median(row["round_trips"] for row in rows)
+            lost = pattern if stack == "lasthop" else ""
+            again = " | ".join(retransmitted(rows))
+            lines.append(f"| {lost} | {name} | {again} | {counts} | {trips:.1f} |")
+    runs = max(row["run"] for row in result["rows"])
+    about = (
+        f"*{runs} runs each; medians, and least to greatest where runs differ. Segments are counted"
+        f" from 0. Linux {result['kernel']}.*"
+    )
+    return tabular.captioned(lines, result, about)
+
+
+COUNTS = ("spurious", "probes", "timeouts")
+
+
+def span(values: Sequence[int]) -> str:
+    """A count, or the least and the greatest."""
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def retransmitted(rows: Sequence[record.Row]) -> tuple[str, str]:
+    """Which segments were sent again, in this order, and when: of few each, of many the range."""
+    runs = [[segment for segment, _ in row["retransmitted"]] for row in rows]
+    times = [trips for row in rows for _, trips in row["retransmitted"]]
+    if not times:
+        return "none", ""
+    if any(run != runs[0] for run in runs) or len(runs[0]) > 5:
+        middle = f"{span([len(run) for run in runs])} segments"
+        one_by_one = range(min(runs[0]), max(runs[0]) + 1)
+        if all(run == list(one_by_one) for run in runs):
+            middle = f"{one_by_one[0]} to {one_by_one[-1]}"
+        return middle, f"{min(times):.1f} to {max(times):.1f}"
+    each = zip(*(row["retransmitted"] for row in rows), strict=True)
+    medians = [statistics.median(trips for _, trips in of_one) for of_one in each]
+    return ", ".join(map(str, runs[0])), ", ".join(f"{trips:.1f}" for trips in medians)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +56,3 @@ def keep_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Writes a list of rows, one per line."""
     lines = ",\n".join(json.dumps(row) for row in rows)
     path.write_text(f"[\n{lines}\n]\n")
-
-
-def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown. All columns but the first have numbers."""
-    rule = "| --- |" + " ---: |" * (len(heads) - 1)
-    return "\n".join([f"| {' | '.join(heads)} |", rule, *(f"| {' | '.join(of)} |" for of in lines)])

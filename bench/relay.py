@@ -22,6 +22,7 @@ from typing import Any
 
 import record
 import speed
+import tabular
 
 import lasthop
 from lasthop import Scenario, flow, link
@@ -158,6 +159,31 @@ def summarised(rows: Sequence[record.Row]) -> Iterator[record.Row]:
                 summary[name] = round(statistics.median(values), 1)
                 summary["range"] = [round(min(values), 1), round(max(values), 1)]
         yield summary
+
+
+# --- the book's table ---
+
+
+def table(result: record.Row) -> str:
+    """The CPU time and the memory of split connections: one line for each case."""
+    names = {"one": "1 transfer", "fifty": "50 transfers", "10,000": "10,000 transfers"}
+    names |= {"idle": "10,000 idle", "100 kB buffered": "10,000 that fill their buffers"}
+    routers = ("no box", "spoofer, not split", "spoofer")
+    parts = []
+    for key, title in (
+        ("ns_per_segment", "CPU time of a delivered segment, ns"),
+        ("kib_per_connection", "Memory of the whole simulation for each connection, KiB"),
+    ):
+        rows = [row for row in result["rows"] if key in row]
+        lines = []
+        for case in dict.fromkeys(row["case"] for row in rows):
+            found = {row["router"]: row for row in rows if row["case"] == case}
+            cells = [found.get(router) for router in routers]
+            shown = [f"{row[key]:,.0f} ({tabular.spread_of(row)})" if row else "" for row in cells]
+            lines.append([names[case], *shown])
+        parts.append(f"{title}:\n\n{tabular.table(['connections', *routers], lines)}")
+    about = f"*The median of {result['rounds']} runs, and least to largest.*"
+    return tabular.captioned(["\n\n".join(parts)], result, about)
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import record
+import tabular
 
 import lasthop
 
@@ -78,7 +79,7 @@ def measured(rtt: int, loss: float, size: str, repeat: bool) -> record.Row:
 def table(result: Mapping[str, Any]) -> str:
     """Mean and 95th percentile, without repetitions and with them."""
     rows = {(row["rtt_ms"], row["loss"], row["size"], row["repeat"]): row for row in result["rows"]}
-    lines = ["| hop | " + " | ".join(SIZES) + " |", "| --- |" + " ---: |" * len(SIZES)]
+    lines = []
     for rtt, loss in HOPS:
         cells = []
         for size in SIZES:
@@ -86,8 +87,8 @@ def table(result: Mapping[str, Any]) -> str:
             times = (f"{row['mean_s']:.2f} ({row['p95_s']:.2f})" for row in (once, twice))
             more = twice["bytes_of_each"] / once["bytes_of_each"]
             cells.append(f"{', '.join(times)}; {more:.2f}")
-        lines.append(f"| {rtt} ms, {100 * loss:g} % | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([f"{rtt} ms, {100 * loss:g} %", *cells])
+    return tabular.table(["hop", *SIZES], lines)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import peers
 import polars as pl
+import tabular
 
 import lasthop
 from lasthop import Scenario, flow, link
@@ -217,3 +218,32 @@ def summarised(rows: Sequence[Row]) -> Iterator[Row]:
         if "kib_per_flow" in group[0]:
             summary["kib_per_flow"] = round(max(row["kib_per_flow"] for row in group), 1)
         yield summary
+
+
+# --- the book's table ---
+
+
+def table(result: Row) -> str:
+    """The speed comparison as Markdown."""
+    lines = [
+        "| case | simulator | segments per CPU second | lasthop is faster by | on the fast path "
+        "| memory of a flow |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    names = {
+        "one": "one flow, 10 ms",
+        "fifty": "fifty flows, 20 ms",
+        "udp": "UDP cross traffic, 100 ms",
+    }
+    for row in result["rows"]:
+        low, high = (f"{value / 1e6:.2f}" for value in row["range"])
+        ratio = f"{row['lasthop_is_faster_by']:.1f}" if "lasthop_is_faster_by" in row else ""
+        share = f"{row['fast_path_share']:.1%}" if "fast_path_share" in row else ""
+        memory = f"{row['kib_per_flow']:.0f} KiB" if "kib_per_flow" in row else ""
+        case = names.get(row["case"]) or f"{int(row['case']):,} flows, 20 ms"
+        lines.append(
+            f"| {case} | {row['simulator']} {row['version']} ({row['variant']}) "
+            f"| {row['segments_per_cpu_s'] / 1e6:.2f} M ({low} to {high}) | {ratio} | {share} "
+            f"| {memory} |"
+        )
+    return tabular.captioned(lines, result)

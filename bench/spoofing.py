@@ -23,11 +23,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+import namespaces
 import record
+import tabular
 
 TOOLS = ("curl", "dumpcap", "tshark")
 PORT = 8000
@@ -116,30 +118,10 @@ class Nodes:
             self.report = json.loads(out)
 
 
-@contextlib.contextmanager
-def background(namespace: str, *command: str, ready: str) -> Iterator[None]:
-    """Runs a command meanwhile, once it has printed `ready`, and ends it."""
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        while ready not in process.stdout.readline():
-            if process.poll() is not None:
-                raise SystemExit(f"spoofing: {' '.join(command)} does not start")
-        yield
-    finally:
-        process.terminate()
-        process.communicate()
-
-
 def capture(namespace: str, device: str, file: Path) -> contextlib.AbstractContextManager[None]:
     """Captures all packets of a device."""
     words = ["dumpcap", "-i", device, "-B", "64", "-w", str(file)]
-    return background(namespace, *words, ready="File:")
+    return namespaces.background(namespace, *words, ready="File:")
 
 
 # --- what tshark sees ---
@@ -303,13 +285,11 @@ def download(
             running.enter_context(capture(server, "link0", files["server"]))
             running.enter_context(capture(user, "link1", files["user"]))
             web = [sys.executable, "-u", "-c", SERVER, address, str(PORT), str(site)]
-            running.enter_context(background(server, *web, ready="Serving"))
+            running.enter_context(namespaces.background(server, *web, ready="Serving"))
             host = f"[{address}]" if ip == 6 else address
             words = ["curl", "--silent", "--show-error", "--fail", "--output", str(found)]
             start = time.monotonic()
-            subprocess.run(
-                ["ip", "netns", "exec", user, *words, f"http://{host}:{PORT}/file"], check=True
-            )
+            namespaces.call(user, *words, f"http://{host}:{PORT}/file")
             seconds = time.monotonic() - start
             time.sleep(REST)
         report = path.report
@@ -344,14 +324,33 @@ def is_right(row: record.Row, content: bytes) -> bool:
     )
 
 
-def build() -> Path:
-    """Compiles the emulator and returns the program."""
-    package = ["-p", "lasthop-testbed", "--example", "network"]
-    subprocess.run(
-        ["cargo", "build", "--quiet", "--release", *package], cwd=record.ROOT, check=True
-    )
-    target = Path(os.environ.get("CARGO_TARGET_DIR", record.ROOT / "target"))
-    return target / "release" / "examples" / "network"
+# --- the book's table ---
+
+
+def table(result: record.Row) -> str:
+    """Downloads over a spoofer: one line for each path, and what tshark found."""
+    rows = result["rows"]
+    gateways = list(dict.fromkeys(row["gateway"] for row in rows))
+    names = {"none": "no spoofer"}
+    heads = ["path", *(names.get(gateway, gateway) for gateway in gateways)]
+    lines = []
+    for ip, loss in dict.fromkeys((row["ip"], row["loss"]) for row in rows):
+        of = [row["seconds"] for row in rows if (row["ip"], row["loss"]) == (ip, loss)]
+        lines.append([f"IPv{ip}, {100 * loss:g} % loss", *(f"{seconds:.1f}" for seconds in of)])
+    ends = [row[end] for row in rows for end in ("at_server", "at_user")]
+    found = {
+        what: sum(end[name] for end in ends)
+        for name, what in (
+            ("segments", "segments"),
+            ("malformed", "malformed"),
+            ("out_of_window", "beyond the window"),
+            ("unsent_acknowledged", "acknowledgments of what was not sent"),
+            ("changed_bytes", "changed bytes"),
+        )
+    }
+    words = ", ".join(f"{count:,} {what}" for what, count in found.items())
+    about = f"*One run each. All captures together: {words}.*"
+    return tabular.captioned(["Seconds:", "", tabular.table(heads, lines)], result, about)
 
 
 def main() -> int:
@@ -366,10 +365,8 @@ def main() -> int:
         help="for captures with malformed packets",
     )
     options = parser.parse_args()
-    missing = [tool for tool in TOOLS if not shutil.which(tool)]
-    if missing:
-        raise SystemExit(f"spoofing: not installed: {', '.join(missing)}")
-    program = build()
+    namespaces.need(*TOOLS)
+    program = namespaces.build("lasthop-testbed", "--example", "network") / "examples" / "network"
     content = random.Random(1).randbytes(round(1e6 * options.megabytes))
     rows = []
     for ip, loss, gateway in itertools.product((4, 6), LOSSES, GATEWAYS):

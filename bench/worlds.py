@@ -21,6 +21,7 @@ from pathlib import Path
 import peers
 import record
 import runs
+import tabular
 
 SCENARIOS = Path(__file__).resolve().parent / "worlds"
 WORLDS = record.RESULTS / "worlds.json"
@@ -117,6 +118,36 @@ def measure(names: Sequence[str]) -> Iterator[record.Row]:
             record.say(f"{number} of {len(jobs)}: {row}")
             rows.append(row)
     yield from summarised(rows)
+
+
+# --- the book's table ---
+
+
+def table(result: record.Row) -> str:
+    """The lab, the testbed, and the kernel's stack."""
+    lines = [
+        "| scenario | lab, kb/s | testbed, kb/s | testbed / lab - 1, paired | lab, link shifted "
+        "| Linux CUBIC, kb/s | Linux BBR, kb/s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    rows = result["rows"]
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        of = {row["stack"]: row for row in rows if row["scenario"] == scenario}
+        rates = {
+            stack: tabular.interval(row["payload_bps"], row["ci95_bps"])
+            for stack, row in of.items()
+        }
+        low, high = of["testbed"]["ci95_percent"]
+        least, most = of["lab"]["shifted_percent"]
+        lines.append(
+            f"| {scenario} | {rates['lab']} | {rates['testbed']} "
+            f"| {of['testbed']['beside_lab_percent']:+.1f} % ({low:+.1f} to {high:+.1f}) "
+            f"| {least:+.1f} to {most:+.1f} % | {rates['linux cubic']} | {rates['linux bbr']} |"
+        )
+    runs = rows[0]["runs"]
+    void = sum(row.get("void", 0) for row in rows)
+    about = f"*{runs} runs each, mean and 95 % interval; void runs among them: {void}.*"
+    return tabular.captioned(lines, result, about)
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 from lasthop import hops, publications, units
 from lasthop.scenario import Scenario
-from lasthop.variants import document
 
 ROOT = Path(__file__).resolve().parent.parent
 STATIC = ROOT / "docs" / "what-if"
@@ -32,14 +31,14 @@ def preset(said: Mapping[str, Any]) -> dict[str, Any]:
     file = said["file"]
     scenario = Scenario.load(file)
     # What its sweep varies is in the settings of the variants.
-    sweep: dict[str, Any] = {"sweep": {}} if "sweep" in document(scenario) else {}
+    sweep: dict[str, Any] = {"sweep": {}} if "sweep" in scenario.document() else {}
     settings = {**sweep, **said.get("settings", {})}
     variants = {
         name: _settings(file, of["experiment"], {**said["case"], **of["case"]})
         for name, of in said.get("variants", {}).items()
     }
     first: Mapping[str, Any] = next(iter(variants.values()), {})
-    at_first = document(scenario.set({**settings, **first}))
+    at_first = scenario.set({**settings, **first}).document()
     a, b = said["first"]
     return {
         "id": file,

@@ -9,9 +9,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import pytest
+import shells
+from fixtures import Command, Off, Written
 
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.reproduce import write
@@ -54,8 +55,6 @@ seeds = 3
 "flows.0.tcp.recovery"  = ["reno", "sack"]
 """
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
 
 @pytest.fixture
 def alone_in_cleaning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -83,6 +82,18 @@ def scenario(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def hop(tmp_path: Path) -> Path:
+    """A file with a scenario for programs that run behind its hop."""
+    return shells.hop(tmp_path)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> str:
+    """The command of a server for them, with a file."""
+    return shells.server(tmp_path)
+
+
+@pytest.fixture
 def lasthop(tmp_path: Path) -> Command:
     """Runs the command in an empty folder, as a user does."""
 
@@ -99,21 +110,6 @@ def lasthop(tmp_path: Path) -> Command:
         )
 
     return run
-
-
-class Off(Protocol):
-    """Runs without a mechanism."""
-
-    def __call__(
-        self,
-        pool: Runs,
-        cases: Iterable[Case],
-        plain: Callable[[Case], Case],
-        runs: int,
-        spread: float = 0.0,
-    ) -> Runs:
-        """Every case with so many draws of the runs of what it is without the mechanism, whole
-        runs each; with a spread, each times a factor of about 1, for pools of too few."""
 
 
 @pytest.fixture
@@ -143,10 +139,6 @@ def off() -> Off:
         return Runs(found)
 
     return substituted
-
-
-#: Writes the files of a study's runs: the folder, and the answers.
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 
 @pytest.fixture(scope="module")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import json
 import math
 import re
-import subprocess
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import studies
 import tables
+from fixtures import Command, Off, Written
 from selection import some
 
 from lasthop import lab, publications
@@ -32,16 +32,10 @@ from lasthop.publications.bbn8333.beyond import (
 )
 from lasthop.publications.bbn8333.beyond.book import TABLES
 from lasthop.publications.study import book
-from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
 from lasthop.scenario import Scenario
-
-#: The fixtures of those names.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-Off = Callable[..., Runs]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 ATTACKS = ("flood", "forged", "false-echoes", "false-fields")
 NAMES = (
@@ -51,10 +45,7 @@ NAMES = (
 
 
 def _question(name: str) -> Study:
-    folder = "lasthop.publications.bbn8333.beyond"
-    module = importlib.import_module(f"{folder}.{name.replace('-', '_')}")
-    question: Study = module.STUDY
-    return question
+    return studies.load(f"bbn8333/beyond/{name}")
 
 
 def _short(cell: Cell) -> Cell:
@@ -98,17 +89,15 @@ def test_a_question_becomes_rows_a_picture_and_a_page(
 ) -> None:
     question = _question(name)
     folder, answers = written(question, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
+    rows, html = studies.reported(f"bbn8333/beyond/{name}", folder, answers)
     found = [row for row in rows if row["metric"] == "finding"]
-    assert [row["claim"] for row in found] == [answer.claim for answer in answers]
     assert all(row["why"] and row["agrees"] in (True, False, None) for row in found)
     for row in rows:
-        assert row["experiment"] == f"beyond/{name}"
         if row["measured"] is not None:
             low, high = row["ci95"]
             assert low <= row["measured"] <= high
             assert math.isfinite(low + high)
-    page = re.sub(r"\s+", " ", (folder / "report.html").read_text().replace("&#39;", "'"))
+    page = re.sub(r"\s+", " ", html.replace("&#39;", "'"))
     assert page.count("<svg") == 1
     for answer in answers:
         assert answer.why in page

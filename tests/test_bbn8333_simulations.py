@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import tomllib
@@ -11,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import studies
 from selection import some
 from typer.testing import CliRunner
 
@@ -66,8 +66,7 @@ NAMES = ("sim1", "sim2", "sim3", "sim4", "sim5", "sim6", *CUMULATIVE)
 
 
 def _simulation(name: str) -> Study:
-    study: Study = importlib.import_module(f"lasthop.publications.bbn8333.{name}").STUDY
-    return study
+    return studies.load(f"bbn8333/{name}")
 
 
 def _short(study: Study) -> Study:

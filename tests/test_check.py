@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+from fixtures import Command
 
 #: A change of the small scenario, and what is said of it.
 NONSENSE = {
@@ -201,7 +198,7 @@ def test_settings_are_looked_at_as_the_file_is(lasthop: Command, scenario: Path)
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["check", "demo"], ["check", "none"]])
 def test_quick_answers_leave_heavy_libraries_alone(words: list[str]) -> None:
-    heavy = ("polars", "matplotlib", "scipy", "numpy", "jinja2")
+    heavy = ("polars", "matplotlib", "scipy", "numpy", "jinja2", "lasthop.publications")
     code = (
         "import sys\n"
         "from lasthop.cli import main\n"

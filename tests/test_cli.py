@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from fixtures import Command
 
 import lasthop as package
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

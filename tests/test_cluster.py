@@ -8,18 +8,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fixtures import Command
 
 import lasthop as package
 from lasthop import cluster
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 #: Seconds of work, in parts of one run up to some tens.
 LONGER = ("--set", "duration=400 s", "--seeds", "40")

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 import pytest
-from conftest import Command
+from fixtures import Command
 from matplotlib.axes import Axes
 
 import lasthop

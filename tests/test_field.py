@@ -6,8 +6,9 @@ import json
 
 import field_tables
 import pytest
+from field_gateways import Candidate, behind
 from field_matrix import CANDIDATES, summary
-from field_path import Candidate, Hop, behind
+from field_path import Hop
 
 SATELLITE = Hop(10, 600, 0.01)
 

@@ -6,20 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from io import BufferedWriter
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+from fixtures import Command
 
 import lasthop as package
 from lasthop import UserError, files, plots, terminal
 from lasthop.publications.rows import Row
 from lasthop.publications.rows import write as write_rows
 from lasthop.stats import Estimate
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def test_what_lasthop_writes_it_knows_and_replaces(
@@ -208,3 +206,24 @@ def test_nothing_printed_has_them_either(capsys: pytest.CaptureFixture[str]) -> 
     """Whatever a module forgets."""
     terminal.out().print("[bold]a\x1b[2Jb[/]\nc")
     assert capsys.readouterr().out == r"a\x1b[2Jb" + "\nc\n"
+
+
+def test_a_file_that_its_keeper_removes_meanwhile_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock of a file that has no name any more keeps nobody away."""
+    import fcntl  # Not on every platform.
+
+    path, lock = tmp_path / "rows.part", fcntl.flock
+
+    def removed_first(file: BufferedWriter, how: int) -> None:
+        monkeypatch.undo()
+        path.unlink()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", removed_first)
+    with files.held(path, "mine"):
+        with pytest.raises(UserError, match="mine"), files.held(path, "mine"):
+            pass
+        path.write_text("a row")
+    assert path.read_text() == "a row"

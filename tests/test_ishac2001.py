@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-import subprocess
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import ishac_calibration as calibration
 import pytest
+import studies
 import tables
+from fixtures import Command, Off, Written
 
 from lasthop import lab, library, publications
 from lasthop.publications.ishac2001 import backpressure, fig5, fig9, network
@@ -29,16 +29,10 @@ from lasthop.publications.ishac2001.network import (
     VANTAGES,
 )
 from lasthop.publications.study import book
-from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
 from lasthop.scenario import Scenario
-
-#: The fixtures of those names.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-Off = Callable[..., Runs]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 ROOT = Path(__file__).resolve().parent.parent
 CALIBRATION = ROOT / "bench" / "results" / "ishac2001-calibration.json"
@@ -49,8 +43,7 @@ SEEDS = 3
 
 
 def _study(name: str) -> Study:
-    found: Study = importlib.import_module(f"lasthop.publications.ishac2001.{name}").STUDY
-    return found
+    return studies.load(f"ishac2001/{name}")
 
 
 def _small(study: Study, levels: Sequence[int]) -> Study:
@@ -173,16 +166,10 @@ def test_the_error_of_a_calibration_is_of_both_drop_rates() -> None:
 def test_a_study_becomes_rows_pictures_and_a_page(
     name: str, runs: Mapping[str, Runs], written: Written
 ) -> None:
-    study = _study(name)
-    folder, answers = written(study, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
-    assert {(row["publication"], row["experiment"]) for row in rows} == {("ishac2001", name)}
-    found = [row["claim"] for row in rows if row["metric"] == "finding"]
-    assert found == [answer.claim for answer in answers]
+    folder, answers = written(_study(name), runs[name])
+    rows, _ = studies.reported(f"ishac2001/{name}", folder, answers)
     metrics = {row["metric"] for row in rows}
     assert metrics >= {"throughput_bps", "gain_percent", "dropped_packets"}
-    page = (folder / "report.html").read_text()
-    assert page.count("<svg") == len(study.figures)
     shown = TABLES[name]
     lines = shown.markdown(book.kept(shown, folder)).splitlines()
     assert all(line.count("|") == len(shown.columns) + 2 for line in lines)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 import pytest
+import studies
 import tables
+from fixtures import Off, Written
 from selection import some
 
 from lasthop import lab, library, publications
@@ -32,16 +31,11 @@ from lasthop.publications.koutsianas2007 import (
 from lasthop.publications.koutsianas2007.book import TABLES
 from lasthop.publications.koutsianas2007.schemes import CORRECTED, RLCI, SHARED, STANDARD
 from lasthop.publications.study import book
-from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Check, Joint, Verdict, above, every
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
-
-#: The fixtures of those names.
-Off = Callable[..., Runs]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 NAMES = ("fig4.2", "fig4.4", "steady-state", "fig4.7", "shared-probe", "after", "freeze", "attack")
 #: Those that have a file of their own.
@@ -49,9 +43,7 @@ SCENARIOS = tuple(name for name in NAMES if name not in ("shared-probe", "steady
 
 
 def _study(name: str) -> Study:
-    module = name.replace(".", "_").replace("-", "_")
-    found: Study = importlib.import_module(f"lasthop.publications.koutsianas2007.{module}").STUDY
-    return found
+    return studies.load(f"koutsianas2007/{name}")
 
 
 def _some(name: str) -> Study:
@@ -106,18 +98,13 @@ def test_a_study_becomes_rows_pictures_and_a_page(
 ) -> None:
     study = _study(name)
     folder, answers = written(study, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
-    assert all(row["publication"] == "koutsianas2007" for row in rows)
-    assert all(row["experiment"] == name for row in rows)
-    found = [row for row in rows if row["metric"] == "finding"]
-    assert [row["claim"] for row in found] == [answer.claim for answer in answers]
+    rows, html = studies.reported(f"koutsianas2007/{name}", folder, answers)
     for row in rows:
         if row["measured"] is not None:
             low, high = row["ci95"]
             assert low <= row["measured"] <= high, row
             assert math.isfinite(low + high)
-    page = re.sub(r"\s+", " ", (folder / "report.html").read_text().replace("&#39;", "'"))
-    assert page.count("<svg") == len(study.figures)
+    page = re.sub(r"\s+", " ", html.replace("&#39;", "'"))
     for answer in answers:
         assert answer.why in page
     assert study.outcome is not None

@@ -10,7 +10,6 @@ test_spep.py.
 
 from __future__ import annotations
 
-import importlib
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+import studies
+from fixtures import Off
 
 from lasthop import library
 from lasthop.publications.bbn8333 import sim1
@@ -41,9 +42,6 @@ from lasthop.publications.obanaik2003.fairness.policies import NO_RTT
 from lasthop.publications.study.runs import Case, Cell, Runs, Values
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
-
-#: The fixture of that name.
-Off = Callable[..., Runs]
 
 #: What a statement may claim an effect of, by publication.
 MECHANISMS = {
@@ -142,8 +140,7 @@ def _verdicts(study: Study, runs: Runs) -> Mapping[str, Verdict]:
 
 
 def _simulation(name: str) -> Study:
-    found: Study = importlib.import_module(f"lasthop.publications.bbn8333.{name}").STUDY
-    return found
+    return studies.load(f"bbn8333/{name}")
 
 
 @pytest.mark.parametrize("luck", [1, 2])
@@ -269,11 +266,7 @@ def test_who_never_resumed_does_not_spare_others(off: Off) -> None:
 
 
 def _study(name: str) -> Study:
-    module = importlib.import_module(
-        f"lasthop.publications.obanaik2003.fairness.{name.replace('-', '_')}"
-    )
-    found: Study = module.STUDY
-    return found
+    return studies.load(f"obanaik2003/fairness/{name}")
 
 
 #: Runs of a pool, and of every cell drawn from it.

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import re
-import subprocess
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import obanaik_calibration as calibration
 import pytest
+import studies
 import tables
+from fixtures import Command, Written
 
 from lasthop import library, publications
 from lasthop.publications.obanaik2003.fairness import (
     bed,
+    changed,
     factors,
     fast,
     policies,
@@ -29,14 +30,10 @@ from lasthop.publications.obanaik2003.fairness import (
 from lasthop.publications.obanaik2003.fairness.book import TABLES
 from lasthop.publications.obanaik2003.fairness.policies import CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.fairness.simulation import LTN, SLOW
-from lasthop.publications.study.published import Answer, Section
+from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.scenario import Scenario
-
-#: The fixtures of those names.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 NAMES = (
     *("slow", "ltn", "disabled", "window", "buffers"),
@@ -47,11 +44,7 @@ CALIBRATION = Path(__file__).parent.parent / "bench/results/obanaik2003-calibrat
 
 
 def _study(name: str) -> Study:
-    module = importlib.import_module(
-        f"lasthop.publications.obanaik2003.fairness.{name.replace('-', '_')}"
-    )
-    study: Study = module.STUDY
-    return study
+    return studies.load(f"obanaik2003/fairness/{name}")
 
 
 def _some(name: str) -> Study:
@@ -59,7 +52,7 @@ def _some(name: str) -> Study:
     study = _study(name)
     if name != "factors":
         return study
-    of = [cell for cell in study.cells() if cell.case["factor"] == factors.AS_IS]
+    of = [cell for cell in study.cells() if cell.case["factor"] == changed.AS_IS]
     of += [
         cell
         for cell in study.cells()
@@ -99,13 +92,8 @@ def test_a_part_becomes_rows_pictures_and_a_page(
 ) -> None:
     study = _some(name)
     folder, answers = written(study, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
-    found = [row for row in rows if row["metric"] == "finding"]
-    assert [row["claim"] for row in found] == [answer.claim for answer in answers]
-    assert all(row["why"] for row in found)
-    assert {row["experiment"] for row in rows} == {f"fairness/{name}"}
-    page = (folder / "report.html").read_text()
-    assert page.count("<svg") == len(study.figures)
+    rows, _ = studies.reported(f"obanaik2003/fairness/{name}", folder, answers)
+    assert all(row["why"] for row in rows if row["metric"] == "finding")
     assert study.outcome is not None
     assert study.outcome(runs[name])
 
@@ -220,11 +208,11 @@ def test_the_simplest_of_equal_points_is_chosen() -> None:
 
 
 def test_every_table_has_its_numbers_and_every_pair_of_factors() -> None:
-    bases = factors.bases()
+    bases = changed.bases()
     tables = {base.table for base in bases}
     assert tables == {f"table 3.{number}" for number in range(1, 14)}
     assert all(list(base.numbers()) for base in bases)
-    names = [factors.name(of) for of in factors.combinations(factors.TESTBED, STANDARD)]
+    names = [changed.name(of) for of in changed.combinations(changed.TESTBED, STANDARD)]
     assert len(names) == len(set(names))
     assert "Reno and last buffer - 1" in names
     assert "shared buffer 20 and shared buffer 100" not in names
@@ -234,24 +222,24 @@ def test_every_table_has_its_numbers_and_every_pair_of_factors() -> None:
 def test_a_combination_changes_what_it_says() -> None:
     (base,) = (
         base
-        for base in factors.bases()
-        if base.path == factors.TESTBED
+        for base in changed.bases()
+        if base.path == changed.TESTBED
         and base.table == "table 3.9"
         and base.policy == CR
         and base.buffer == 10
     )
-    chosen = {factor.name: factor for factor in factors.FACTORS[factors.TESTBED]}
+    chosen = {factor.name: factor for factor in changed.FACTORS[changed.TESTBED]}
     cell = base.cell((chosen["c = 100"], chosen["last buffer - 1"]), 2)
     assert cell.settings["links.7.queue"] == "9 packets"
     assert cell.settings["flows.2.tcp.increase"]["c"] == 100.0
     assert cell.case["buffer_packets"] == 10
 
 
-def _invented(value: Callable[[str], float]) -> tuple[Runs, factors.Base]:
+def _invented(value: Callable[[str], float]) -> tuple[Runs, changed.Base]:
     """Runs of one cell of table 3.1, whose goodput goes by what is changed."""
-    base = factors.bases()[0]
+    base = changed.bases()[0]
     found = {}
-    for combination in factors.combinations(base.path, base.policy):
+    for combination in changed.combinations(base.path, base.policy):
         cell = base.cell(combination, 2)
         mean = value(cell.case["factor"])
         found[cell.case] = {"goodput_bps": [mean, mean * 1.001], "losses_packets": [1.0, 1.0]}
@@ -264,7 +252,7 @@ def test_one_factor_is_named_before_a_pair_that_is_nearer() -> None:
     (goodput, _) = base.numbers()
     found = factors.candidate(runs, base, goodput)
     assert found is not None
-    assert factors.name(found) == "short paths"
+    assert changed.name(found) == "short paths"
 
 
 def test_no_cause_is_named_where_fresh_runs_do_not_show_it() -> None:
@@ -272,7 +260,7 @@ def test_no_cause_is_named_where_fresh_runs_do_not_show_it() -> None:
     (goodput, _) = base.numbers()
     found = factors.candidate(runs, base, goodput)
     assert found is not None
-    case = base.cell(found, 1).case.but(runs=factors.FRESH)
+    case = base.cell(found, 1).case.but(runs=changed.FRESH)
     missed = runs.joined(Runs({case: {"goodput_bps": [9_000.0, 9_010.0, 9_020.0]}}))
     assert factors.MET not in factors.explained(missed, base, goodput).why
     met = runs.joined(Runs({case: {"goodput_bps": [16_500.0, 16_540.0, 16_580.0]}}))

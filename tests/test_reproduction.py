@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fixtures import Command
 
 import lasthop as package
 from lasthop import UserError, lab, pictures, plots, publications
 from lasthop.publications import Experiment
 from lasthop.publications.study import runs
-from lasthop.publications.study.kept import NAME
+from lasthop.publications.study.kept import NAME, Kept
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.reproduce import show
 from lasthop.publications.study.runs import Case, Cell
@@ -139,6 +140,58 @@ def test_what_another_version_has_kept_is_not_touched(
     with pytest.raises(UserError, match="another version of lasthop: remove it"):
         package.reproduce("bbn8333/sim1", tmp_path, seeds=3)
     assert part.read_text().startswith('{"lasthop": "0.0.1"}')
+
+
+def test_two_processes_do_not_keep_runs_in_one_file(tmp_path: Path, lasthop: Command) -> None:
+    """Not even a line that seems to be cut off is taken away: the other one is writing it."""
+    part = tmp_path / NAME
+    with Kept(tmp_path, "bbn8333/sim1") as kept:
+        kept.put("0123", {"goodput_bps": [1.0]})
+        with part.open("a") as file:
+            file.write('["4567", {"good')
+        before = part.read_bytes()
+        done = lasthop("reproduce", "bbn8333/sim1", "--quick", "-o", tmp_path)
+        assert done.returncode == 2
+        assert f"another command runs this experiment, and is writing '{part}'" in done.stderr
+        assert part.read_bytes() == before
+    with Kept(tmp_path, "bbn8333/sim1") as kept:
+        assert len(kept) == 1
+
+
+def test_an_experiment_belongs_to_one_process_from_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is kept."""
+    refused: list[str] = []
+
+    def load(_: Experiment) -> Study:
+        return replace(OBSERVED, observe=meanwhile)
+
+    def meanwhile(scenario: Scenario, seed: int) -> dict[str, float | None]:
+        with pytest.raises(UserError) as error:
+            Kept(tmp_path, "bbn8333/sim1").hold()
+        refused.append(str(error.value))
+        return observed(scenario, seed)
+
+    monkeypatch.setattr(Experiment, "load", load)
+    package.reproduce("bbn8333/sim1", tmp_path, seeds=2, threads=1)
+    assert len(refused) == 2 * len(KINDS)
+    assert "another command" in refused[0]
+    assert not (tmp_path / NAME).exists()
+
+
+def test_where_nothing_was_kept_no_file_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Experiment, "load", lambda _: SWEPT)
+    monkeypatch.setattr(runs, "_COLLECTED", {})
+    monkeypatch.setattr(lab, "sweep", Ends(lab.sweep, 1))
+    with pytest.raises(KeyboardInterrupt):
+        package.reproduce("bbn8333/sim1", tmp_path, seeds=3)
+    assert list(tmp_path.iterdir()) == []
+    # As a process that was killed leaves it.
+    (tmp_path / NAME).touch()
+    package.reproduce("bbn8333/sim1", tmp_path, quick=True)
 
 
 def test_results_are_returned_and_in_the_folder(

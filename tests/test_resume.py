@@ -10,18 +10,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from fixtures import Command
 
 import lasthop as package
 from lasthop import _lasthop as engine
 from lasthop import cli, journal
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 #: Long enough to be caught in the middle, on one thread.
 LONGER = ("--set", "duration=1000 s", "--seeds", "20", "--threads", "1")

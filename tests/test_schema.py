@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures import Command
 from jsonschema import Draft202012Validator
 
 from lasthop import _lasthop as engine
 from lasthop import library
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads(engine.schema())

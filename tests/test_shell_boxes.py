@@ -11,7 +11,6 @@ from lasthop.errors import UserError
 from lasthop.scenario import Scenario
 from lasthop.shell import resolv_conf
 from lasthop.shell_boxes import with_box, with_remedy
-from lasthop.variants import document
 
 #: The last hop is a good one.
 FAR = """
@@ -29,7 +28,7 @@ flows    = [{ from = "a", to = "d" }]
 
 def boxes(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
     """The boxes of nodes that have any."""
-    nodes = document(scenario)["nodes"]
+    nodes = scenario.document()["nodes"]
     return {node: of["boxes"] for node, of in nodes.items() if of.get("boxes")}
 
 
@@ -58,12 +57,12 @@ def test_base_stations_are_where_the_host_is_attached() -> None:
 
 def test_before_an_only_link_there_is_a_gateway_more() -> None:
     scenario = Scenario.load("demo")
-    sender = document(scenario)["flows"][0]["from"]
+    sender = scenario.document()["flows"][0]["from"]
     for placed in (
         with_remedy(scenario, 0, "spoofer"),
         with_box(scenario, 0, "{ box = 'spoofer' }"),
     ):
-        said = document(placed.scenario)
+        said = placed.scenario.document()
         assert list(boxes(placed.scenario)) == [sender]
         assert said["flows"][0]["from"] == f"{sender}-host"
         placed.scenario.outline()
@@ -71,9 +70,9 @@ def test_before_an_only_link_there_is_a_gateway_more() -> None:
 
 def test_gateways_at_both_ends_of_an_only_link_are_no_ends_of_connections() -> None:
     scenario = Scenario.load("demo")
-    ends = document(scenario)["flows"][0]
+    ends = scenario.document()["flows"][0]
     placed = with_remedy(scenario, 0, "pair")
-    flow = document(placed.scenario)["flows"][0]
+    flow = placed.scenario.document()["flows"][0]
     assert (flow["from"], flow["to"]) == (f"{ends['from']}-host", f"{ends['to']}-host")
     assert set(boxes(placed.scenario)) == {ends["from"], ends["to"]}
     placed.scenario.outline()

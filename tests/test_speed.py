@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import speed
-import tables
 
 import lasthop
 
@@ -41,5 +40,5 @@ def test_the_table_shows_the_share_and_the_memory_of_a_flow() -> None:
     head = {"simulator": "lasthop", "version": "0", "variant": speed.REFERENCE, "case": "100"}
     (summary,) = speed.summarised([{**head, **row}])
     circumstances = {"lasthop": "0", "rustc": "1", "machine": {"cpu": "", "cores": 1}, "date": ""}
-    shown = tables.speed({"rows": [summary], **circumstances})
+    shown = speed.table({"rows": [summary], **circumstances})
     assert f"| {summary['fast_path_share']:.1%} | {summary['kib_per_flow']:.0f} KiB |" in shown

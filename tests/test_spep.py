@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+import studies
+from fixtures import Off, Written
 
 from lasthop import lab, publications
 from lasthop.publications.obanaik2003.spep import (
@@ -24,14 +23,9 @@ from lasthop.publications.obanaik2003.spep import (
 from lasthop.publications.obanaik2003.spep.bed import NEWRENO, SPEP
 from lasthop.publications.obanaik2003.spep.book import TABLES
 from lasthop.publications.study import book
-from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
-
-#: The fixtures of those names.
-Off = Callable[..., Runs]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 NAMES = ("fig5.2", "fig5.4", "fig5.8", "comparisons", "classification", "attacks")
 #: Enough for most statements, and of figure 5.2 no more than two seconds' worth.
@@ -39,9 +33,7 @@ SEEDS = {"fig5.2": 8, "fig5.4": 4, "fig5.8": 4}
 
 
 def _study(name: str) -> Study:
-    module = f"lasthop.publications.obanaik2003.spep.{name.replace('.', '_')}"
-    study: Study = importlib.import_module(module).STUDY
-    return study
+    return studies.load(f"obanaik2003/spep/{name}")
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +65,8 @@ def test_a_part_becomes_rows_pictures_a_page_and_a_table(
 ) -> None:
     study = _study(name)
     folder, answers = written(study, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
-    found = [row for row in rows if row["metric"] == "finding"]
-    assert [row["claim"] for row in found] == [answer.claim for answer in answers]
-    assert all(row["why"] for row in found)
-    assert {row["experiment"] for row in rows} == {f"spep/{name}"}
-    assert (folder / "report.html").read_text().count("<svg") == len(study.figures)
+    rows, _ = studies.reported(f"obanaik2003/spep/{name}", folder, answers)
+    assert all(row["why"] for row in rows if row["metric"] == "finding")
     assert study.outcome is not None
     assert study.outcome(runs[name])
     kept = book.kept(TABLES[name], folder)

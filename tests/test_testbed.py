@@ -11,18 +11,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fixtures import Command
 from real_packets import is_permitted, real
 
 import lasthop as package
 
 pytestmark = pytest.mark.packets
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 SCENARIO = """
 title    = "A transfer on real packets"

@@ -17,18 +17,16 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fixtures import Command
 from real_packets import real
 
 pytestmark = pytest.mark.packets
-
-#: The fixture of that name.
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 NFT = shutil.which("nft")
 masquerades = pytest.mark.skipif(NFT is None, reason="masquerading needs nft")

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
-import json
 import math
 import random
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+import studies
 import tables as book_tables
-import yavatkar_calibration as calibration
+from fixtures import Off, Written
 
-from lasthop import lab, library, publications
+from lasthop import library, publications
 from lasthop.publications.study import book
-from lasthop.publications.study.published import Answer, Section
+from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Kind, Published, Verdict
@@ -27,26 +24,17 @@ from lasthop.publications.yavatkar1994 import (
     beside,
     cost,
     fixed,
-    handoffs,
     hop,
     path,
     restored,
     schemes,
-    sensitivity,
     tables,
     today,
 )
 from lasthop.publications.yavatkar1994.book import TABLES
 from lasthop.publications.yavatkar1994.schemes import MTCP, SRP, TCP
-from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
-#: The fixtures of those names.
-Off = Callable[..., Runs]
-Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
-
-ROOT = Path(__file__).resolve().parent.parent
-CALIBRATION = ROOT / "bench" / "results" / "yavatkar1994-calibration.json"
 NAMES = publications.publications()["yavatkar1994"]
 SEEDS = 2
 #: Their runs are long or are followed packet by packet; one says what is tested of them.
@@ -54,8 +42,7 @@ DEAR = ("restored", "hop", "beside")
 
 
 def _study(name: str) -> Study:
-    found: Study = importlib.import_module(f"lasthop.publications.yavatkar1994.{name}").STUDY
-    return found
+    return studies.load(f"yavatkar1994/{name}")
 
 
 def _few(study: Study) -> Study:
@@ -149,144 +136,6 @@ def test_split_connections_have_an_agent_in_every_station_and_in_the_mobile(sche
     assert station["tcp"]["mss"] == found["flows.0.tcp.mss"] == 512
 
 
-# --- The path ---
-
-
-def test_segments_fill_the_wireless_mtu() -> None:
-    scenario = Scenario.load(path.SCENARIO).set(path.attached([]))
-    row = lab.run(scenario).rows.row(0, named=True)
-    assert (row["payload_bytes"], row["misplaced"]) == (100_000, 0)
-    mtu = path.Path.of_scenario().mtu
-    assert row["segments"] - row["retransmissions"] >= math.ceil(1e5 / (mtu - schemes.HEADERS))
-    # A byte more does not pass.
-    larger = scenario.set({"flows.0.tcp.mss": mtu - schemes.HEADERS + 1, "duration": "10 s"})
-    with_drops = lab.run(larger)
-    assert "too-big" in with_drops.box_drops["reason"].to_list()
-
-
-@pytest.mark.parametrize("loss", [0.05, 0.1])
-@pytest.mark.parametrize("length", [1.0, path.BURST, 4.0])
-def test_bursts_lose_that_share_of_the_packets_in_both_directions(
-    loss: float, length: float
-) -> None:
-    datagrams = {"rate": "100 kbit/s", "packet": "100 B"}
-    up = {"name": "up", "from": "mobile", "to": "fixed", "traffic": {"udp": datagrams}}
-    file = {"name": "file", "from": "mobile", "to": "fixed", "traffic": {"size": "1 B"}}
-    scenario = Scenario.load(path.SCENARIO).set(
-        {
-            **path.attached([]),
-            **path.lossy(loss, length),
-            "links.5.errors": {},
-            "duration": "1000 s",
-            "flows": [
-                {**file, "start": "700 s"},
-                up,
-                {**up, "name": "down", "from": "fixed", "to": "mobile"},
-            ],
-        }
-    )
-    rows = lab.run(scenario).rows
-    for flow in ("up", "down"):
-        (share,) = rows.filter(rows["flow"] == flow)["datagram_loss"].to_list()
-        assert share == pytest.approx(loss, rel=0.15), flow
-
-
-def test_bursts_in_time_lose_that_share_of_the_time() -> None:
-    found = path.timed_bursts(0.05, 0.06, 3)
-    assert len(found) == 4
-    for errors in found.values():
-        spans = errors["fades"]["at"]
-        lost = sum(_s(span["end"]) - _s(span["start"]) for span in spans)
-        assert lost / 200.0 == pytest.approx(0.05, rel=0.25)
-    assert found != path.timed_bursts(0.05, 0.06, 4)
-
-
-def _s(text: str) -> float:
-    return float(text.removesuffix(" us")) / 1e6
-
-
-def test_pauses_begin_between_four_and_eight_seconds_whatever_the_scheme() -> None:
-    begins = [path.first_pause(run) for run in range(400)]
-    assert min(begins) > 4.0
-    assert max(begins) < 8.0
-    assert statistics.fmean(begins) == pytest.approx(6.0, abs=0.15)
-    moved = path.one_handoff(2.8, 5)["nodes.mobile.attached.at"]
-    assert [span["to"] for span in moved] == ["station1", "station2"]
-    assert _s(moved[1]["start"]) - _s(moved[0]["end"]) == pytest.approx(2.8)
-    assert path.one_handoff(0.0, 5) == {
-        "nodes.mobile.attached.at": [{"to": "station1", "start": "0 s"}]
-    }
-
-
-def test_runs_have_seeds_of_their_own_and_repeat() -> None:
-    cell = path.cell(TCP, 0.05, 1.0)
-    times = [path.observe(*cell.single(run))["transfer_s"] for run in (0, 1, 2, 0)]
-    assert len(set(times)) == 3
-    assert times[0] == times[3]
-    with pytest.raises(ValueError, match="seeds"):
-        cell.build(2)
-
-
-def test_the_mobile_is_silent_in_a_pause() -> None:
-    scenario, seed = path.cell(TCP, 0.0, 5.0).single(0)
-    result = lab.run(scenario, seed=seed, events=True)
-    assert result.events is not None
-    left = path.first_pause(0)
-    sender = result.events.filter(result.events["node"] == "mobile")
-    acks = sender.filter(sender["event"] == "acknowledged")["t_s"].to_list()
-    assert not [t for t in acks if left < t < left + 5.0]
-    assert [t for t in acks if t > left + 5.0]
-
-
-def test_handoffs_go_to_and_fro() -> None:
-    moves = handoffs.moves(2.8, 5.0, 1)
-    assert moves[0][0] == path.first_pause(1)
-    for (_, back), (left, _) in itertools.pairwise(moves):
-        assert left - back == pytest.approx(5.0)
-    spans = handoffs.drawn(2.8, 5.0, 1)["nodes.mobile.attached.at"]
-    assert [span["to"] for span in spans[:4]] == ["station1", "station2"] * 2
-
-
-# --- Calibration ---
-
-
-def test_the_scenario_has_the_calibrated_point() -> None:
-    kept = json.loads(CALIBRATION.read_text())
-    assert kept["schemes"] == list(schemes.ENABLED)
-    assert _point(kept["chosen"]) == path.Path.of_scenario()
-    others = [_point(of) for of in kept["best"] if of["mtu"] != kept["chosen"]["mtu"]]
-    assert others[0] == sensitivity.OTHER
-
-
-def _point(kept: Mapping[str, float]) -> path.Path:
-    return path.Path(**{key: kept[key] for key in path.Path.__dataclass_fields__})  # type: ignore[arg-type]
-
-
-def test_the_calibrated_point_is_the_best_of_the_whole_grid() -> None:
-    kept = json.loads(CALIBRATION.read_text())
-    axes = ("LOSSES", "INTERNET_MS", "DELAYS_MS", "RATES_KBPS", "MTUS")
-    assert len(kept["grid"]) == math.prod(len(getattr(calibration, axis)) for axis in axes)
-    least = min(round(of["error"], 2) for of in kept["best"])
-    assert round(kept["chosen"]["error"], 2) == least
-    screened = sorted(round(of["error"], 2) for of in kept["grid"])[calibration.KEPT - 1]
-    best = [_point(of) for of in kept["best"]]
-    assert all(_point(of) in best for of in kept["grid"] if round(of["error"], 2) < screened)
-
-
-def test_the_error_of_a_calibration_is_of_the_mean_and_of_the_interval() -> None:
-    point = path.Path.of_scenario()
-    mean, half = calibration.published(TCP)
-    assert mean == pytest.approx(21.7)
-    assert half == pytest.approx(2.4)
-    assert calibration.Measured(point, {TCP: (mean, half)}).error == pytest.approx(0.0)
-    off = calibration.Measured(point, {TCP: (mean * math.e, half)})
-    assert off.error == pytest.approx(math.sqrt(0.5))
-
-
-def test_only_the_cell_without_pause_and_loss_is_calibrated() -> None:
-    assert dict(calibration.number(TCP).case) == {"scheme": TCP, "loss": 0.0, "pause_s": 0.0}
-
-
 # --- The studies ---
 
 
@@ -294,14 +143,8 @@ def test_only_the_cell_without_pause_and_loss_is_calibrated() -> None:
 def test_a_study_becomes_rows_pictures_and_a_page(
     name: str, runs: Mapping[str, Runs], written: Written
 ) -> None:
-    study = _study(name)
-    folder, answers = written(study, runs[name])
-    rows = json.loads((folder / "results.json").read_text())
-    assert {(row["publication"], row["experiment"]) for row in rows} == {("yavatkar1994", name)}
-    found = [row["claim"] for row in rows if row["metric"] == "finding"]
-    assert found == [answer.claim for answer in answers]
-    page = (folder / "report.html").read_text()
-    assert page.count("<svg") == len(study.figures)
+    folder, answers = written(_study(name), runs[name])
+    studies.reported(f"yavatkar1994/{name}", folder, answers)
     shown = TABLES[name]
     lines = shown.markdown(book.kept(shown, folder)).splitlines()
     assert len({line.count("|") for line in lines}) == 1
@@ -376,7 +219,11 @@ def test_what_table_1_says_needs_losses_and_pauses(off: Off) -> None:
     """Runs without loss in the place of those with, and without a pause likewise."""
     pool = tables.study(TCP).measure(seeds=8)
     for key, ids in (("loss", {"loss-hurts"}), ("pause_s", {"pause-hurts", "more-than-the-pause"})):
-        without = off(pool, list(pool), lambda case, key=key: case.but(**{key: 0.0}), 24)
+
+        def plain(case: Case, key: str = key) -> Case:
+            return case.but(**{key: 0.0})
+
+        without = off(pool, list(pool), plain, 24)
         assert _holding(TCP, without) & ids == set()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
-from lasthop import library, publications
+from lasthop import library
 
 
 def scenarios(begun: str) -> list[str]:
@@ -18,5 +18,8 @@ def scenarios(begun: str) -> list[str]:
 
 def experiments(begun: str) -> list[str]:
     """Publications, and their experiments."""
+    # It takes a moment to import.
+    from lasthop import publications
+
     names = [*publications.publications(), *(of.id for of in publications.experiments())]
     return [name for name in names if name.startswith(begun)]

@@ -107,6 +107,32 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def held(path: Path, refusal: str) -> Iterator[None]:
+    """Keeps a file that grows for this process alone.
+
+    It is made if it is not there, and is gone in the end if nothing was written. Raises UserError
+    with the words of `refusal` if another process keeps it.
+    """
+    import fcntl  # Not on every platform.
+
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(refusal) from None
+            # Who kept it before may have removed it after it was opened here.
+            if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                continue
+            try:
+                yield
+            finally:
+                if path.exists() and path.stat().st_size == 0:
+                    path.unlink()
+            return
+
+
 def write_text(path: Path, text: str) -> None:
     """A text file, in UTF-8."""
     with whole(path) as new:

@@ -7,7 +7,6 @@ with the number of runs.
 from __future__ import annotations
 
 import csv
-import fcntl
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import _lasthop as engine
 from lasthop.errors import UserError
-from lasthop.files import whole
+from lasthop.files import held, whole
 from lasthop.results import FLOW, SEED, Progress, about
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, interval
@@ -52,16 +51,8 @@ def place(output: Path | None) -> Iterator[Path]:
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_name(f"{output.name}.part")
-    with part.open("ab") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"another sweep is writing {str(part)!r}") from None
-        try:
-            yield part
-        finally:
-            if part.exists() and part.stat().st_size == 0:
-                part.unlink()
+    with held(part, f"another sweep is writing {str(part)!r}"):
+        yield part
 
 
 def record(

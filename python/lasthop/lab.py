@@ -101,21 +101,31 @@ def run(
             events=files.enter_context(whole(Path(events))) if events else None,
         )
     series = cast("dict[str, dict[str, dict[str, Buffer]]]", done["series"] or {})
+    named = {
+        what: {name: frame_of_buffers(columns) for name, columns in of.items()}
+        for what, of in series.items()
+    }
+    return replace(
+        _result(scenario, done),
+        digest=str(done["digest"]),
+        flows=named.get("flows", {}),
+        deliveries=named.get("deliveries", {}),
+        queues=named.get("queues", {}),
+        boxes=named.get("boxes", {}),
+        fast_path_share=cast("float | None", done["fast_path_share"]),
+    )
+
+
+def _result(scenario: Scenario, done: Mapping[str, object]) -> Result:
+    """What a run has in the lab and on the testbed alike."""
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
         links=frame(cast("dict[str, list[Any]]", done["links"])),
         box_drops=frame(cast("dict[str, list[Any]]", done["box_drops"])),
         box_counts=frame(cast("dict[str, list[Any]]", done["box_counts"])),
-        digest=str(done["digest"]),
-        flows={name: frame_of_buffers(of) for name, of in series.get("flows", {}).items()},
-        deliveries={
-            name: frame_of_buffers(of) for name, of in series.get("deliveries", {}).items()
-        },
-        queues={name: frame_of_buffers(of) for name, of in series.get("queues", {}).items()},
-        boxes={name: frame_of_buffers(of) for name, of in series.get("boxes", {}).items()},
+        digest="",
         distributions=_distributions(done),
         about=about(scenario),
-        fast_path_share=cast("float | None", done["fast_path_share"]),
     )
 
 
@@ -143,16 +153,8 @@ def _on_testbed(scenario: Scenario, seed: int) -> Result:
     done = engine.run_testbed(
         scenario.source, scenario.name, overrides=scenario.overrides, seed=seed
     )
-    return Result(
-        rows=frame(cast("dict[str, list[Any]]", done["rows"])),
-        links=frame(cast("dict[str, list[Any]]", done["links"])),
-        box_drops=frame(cast("dict[str, list[Any]]", done["box_drops"])),
-        box_counts=frame(cast("dict[str, list[Any]]", done["box_counts"])),
-        digest="",
-        distributions=_distributions(done),
-        about=about(scenario),
-        health=Health(**cast("dict[str, Any]", done["health"])),
-    )
+    health = Health(**cast("dict[str, Any]", done["health"]))
+    return replace(_result(scenario, done), health=health)
 
 
 def clean() -> list[str]:

@@ -185,9 +185,13 @@ class Scenario:
 
         >>> scenario.over({"links.0.errors.bit": [0, 1e-6, 1e-5]}, seeds=30)
         """
-        before = engine.document(self.source, self.name, overrides=self.overrides)
+        before = self.document()
         seeds = before.get("sweep", {}).get("seeds") if seeds is None else seeds
         return self.set(sweep={"seeds": seeds, **keys})
+
+    def document(self) -> dict[str, Any]:
+        """What the scenario says, with all changed keys, as plain values."""
+        return engine.document(self.source, self.name, overrides=self.overrides)
 
     def to_toml(self) -> str:
         """The scenario as the text of a file, with all changed keys.
@@ -196,7 +200,7 @@ class Scenario:
         """
         if not self.overrides:
             return self.source
-        return toml.write(engine.document(self.source, self.name, overrides=self.overrides))
+        return toml.write(self.document())
 
     def save(self, file: str | Path, *, force: bool = False) -> Path:
         """Writes the scenario to a file for `Scenario.load` and the command `lasthop`.

@@ -12,7 +12,7 @@ from lasthop import _lasthop as engine
 from lasthop import documents, hops, toml, units
 from lasthop.errors import UserError, unknown
 from lasthop.scenario import Scenario
-from lasthop.variants import FLOW, TCP, document, variants
+from lasthop.variants import FLOW, TCP, variants
 
 #: A box that stands at both ends of a hop, in nodes between those of connections.
 PAIR = "pair"
@@ -34,7 +34,7 @@ class Placed:
 def with_remedy(scenario: Scenario, flow: int, name: str) -> Placed:
     """The scenario with the boxes of a remedy, by the name of its box or that of the literature."""
     if name == PAIR:
-        said = document(scenario)
+        said = scenario.document()
         before, behind = _hop(said, flow)
         if behind == said["flows"][flow]["to"]:
             scenario = _before_gateway(scenario, flow)
@@ -44,7 +44,7 @@ def with_remedy(scenario: Scenario, flow: int, name: str) -> Placed:
         # A round trip for the handshake, and as much for each of two packets that are lost.
         return replace(placed, lead_s=6 * units.parse(delay) + 0.1 if delay else _UNKNOWN_S)
     found: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-    worst = _hop(document(scenario), flow, known=False)
+    worst = _hop(scenario.document(), flow, known=False)
     for variant in variants(scenario, flow):
         if any(change.place in (TCP, FLOW) for change in variant.changes):
             continue
@@ -74,7 +74,7 @@ def with_box(scenario: Scenario, flow: int, text: str) -> Placed:
         raise UserError(f"no table of TOML: {text!r}: {error}") from None
     if not isinstance(box, dict) or "box" not in box:
         raise UserError(f'expected a table such as {{ box = "spoofer" }}, not {text!r}')
-    before, behind = _hop(document(scenario), flow)
+    before, behind = _hop(scenario.document(), flow)
     try:
         placed = _placed(scenario, flow, [(before, box)])
         placed.scenario.outline()
@@ -105,7 +105,7 @@ def _hop(said: dict[str, Any], flow: int, *, known: bool = True) -> tuple[str, s
 
 def _before_gateway(scenario: Scenario, flow: int) -> Scenario:
     """The scenario with the flow's receiver moved away from its node, which becomes a gateway."""
-    said = document(scenario)
+    said = scenario.document()
     gateway = said["flows"][flow]["to"]
     receiver = f"{gateway}-host"
     while receiver in said["nodes"]:
@@ -120,13 +120,13 @@ def _before_gateway(scenario: Scenario, flow: int) -> Scenario:
 
 
 def _sender(scenario: Scenario, flow: int) -> str:
-    return str(document(scenario)["flows"][flow]["from"])
+    return str(scenario.document()["flows"][flow]["from"])
 
 
 def _placed(scenario: Scenario, flow: int, boxes: list[tuple[str, dict[str, Any]]]) -> Placed:
     """The scenario with boxes behind those of their nodes. One at the sender, which is the end of
     the programs' connections, is in a gateway before it."""
-    said = document(scenario)
+    said = scenario.document()
     if any(node == said["flows"][flow]["from"] for node, _ in boxes):
         said = documents.behind_gateway(said, flow)
         scenario = Scenario.from_toml(toml.write(said), scenario.name)

@@ -11,8 +11,8 @@ from rich.markup import escape
 
 from lasthop import show, terminal, units
 from lasthop.errors import INTERRUPTED
+from lasthop.options import ScenarioFile, Seed, Settings, scenario_of
 from lasthop.results import Health
-from lasthop.scenario import Scenario, setting
 from lasthop.shell import (
     NOT_EXECUTABLE,
     NOT_FOUND,
@@ -25,9 +25,7 @@ from lasthop.shell import (
 
 
 def shell(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A scenario file, or a name from `lasthop list`.")
-    ],
+    file: ScenarioFile,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[--] COMMAND", help="Default: an interactive shell."),
@@ -70,17 +68,8 @@ def shell(
             help="The scenario's flow at whose receiver COMMAND runs; it may be left out of one."
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="The seed of all random numbers.")
-    ] = 1,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a key of the file, such as links.0.rate='10 Mbit/s'. Repeatable.",
-        ),
-    ] = None,
+    seed: Seed = 1,
+    settings: Settings = None,
     as_root: Annotated[
         bool,
         typer.Option("--root", help="Keep root; default: programs run as the user of sudo."),
@@ -93,7 +82,7 @@ def shell(
     and LASTHOP_SERVER_V6. With --serve, it does without root where users may make namespaces.
     """
     become_permitted(machine=serve is None)
-    scenario = Scenario.load(file).set(dict(setting(text) for text in settings or ()))
+    scenario = scenario_of(file, settings)
     index = scenario.outline().index(flow)
     said: list[str] = []
     lead_s = 0.0

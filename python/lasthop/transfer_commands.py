@@ -18,6 +18,7 @@ from lasthop import _lasthop as engine
 from lasthop import terminal, units
 from lasthop.errors import INTERRUPTED, UserError
 from lasthop.files import whole
+from lasthop.options import AsJson
 from lasthop.terminal import escape
 from lasthop.transfer import Peer, Transferred, Way, peer, transfer
 
@@ -55,7 +56,6 @@ _Masquerade = Annotated[
 ]
 _Ipv4 = Annotated[bool, typer.Option("-4", "--ipv4", help="Use only IPv4 addresses of the host.")]
 _Ipv6 = Annotated[bool, typer.Option("-6", "--ipv6", help="Use only IPv6 addresses of the host.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def send(
@@ -67,7 +67,7 @@ def send(
     masquerade: _Masquerade = False,
     ipv4: _Ipv4 = False,
     ipv6: _Ipv6 = False,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send a file by lasthop's TCP to any TCP listener; needs Linux and root.
 
@@ -100,7 +100,7 @@ def receive(
     masquerade: _Masquerade = False,
     ipv4: _Ipv4 = False,
     ipv6: _Ipv6 = False,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Receive a file by lasthop's TCP from any TCP peer; needs Linux and root.
 

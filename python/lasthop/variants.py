@@ -67,16 +67,9 @@ def variants(scenario: Scenario, flow: int) -> list[Variant]:
     return [variant for variant in found if variant is not None]
 
 
-def document(scenario: Scenario) -> dict[str, Any]:
-    """What a scenario says, with all changed keys."""
-    said: dict[str, Any]
-    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
-    return said
-
-
 def is_hidden(scenario: Scenario, flow: int) -> bool:
     """Whether IPsec hides the TCP headers of a flow: a box `esp` at either end protects it."""
-    said = document(scenario)
+    said = scenario.document()
     name, ends = scenario.outline().flows[flow], said["flows"][flow]
 
     def protects(box: dict[str, Any]) -> bool:
@@ -88,13 +81,13 @@ def is_hidden(scenario: Scenario, flow: int) -> bool:
 
 def point(scenario: Scenario) -> dict[str, Any]:
     """What a scenario of one point says, with the only value of each key that it sweeps."""
-    said = document(scenario)
+    said = scenario.document()
     swept = {key: of for key, of in said.get("sweep", {}).items() if key != "seeds"}
     if not swept:
         return said
     sweep = {key: of for key, of in said["sweep"].items() if key == "seeds"}
     only = {key: values[0] for key, values in swept.items()}
-    return document(scenario.set(sweep=sweep).set(only))
+    return scenario.set(sweep=sweep).set(only).document()
 
 
 class Target:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -59,14 +60,14 @@ def reproduce(
         files.claim(*(folder / name for name in FILES), force=force)
     if len(chosen) > 1:
         terminal.say(f"[dim]{len(chosen)} experiments: {', '.join(of.id for of in chosen)}[/]")
-    kept = {of.id: Kept(folders[of.id], of.id) for of in chosen}
     done: list[Reproduced] = []
-    try:
+    with _kept(folders) as kept:
         for publication, group in groupby(chosen, key=lambda of: of.publication):
             outcomes: list[Outcome] = []
             for of in group:
                 study, folder = of.load(), folders[of.id]
                 folder.mkdir(parents=True, exist_ok=True)
+                kept[of.id].hold()
                 answers, outcome = run(
                     study, folder, seeds=seeds, quick=quick, threads=threads, kept=kept[of.id]
                 )
@@ -74,13 +75,24 @@ def reproduce(
                 done.append(Reproduced(of.id, study.title, folder, answers))
             if publication in tops and outcomes:
                 index.write(tops[publication], publication, outcomes)
-    except BaseException:
-        if any(map(len, kept.values())):
-            terminal.say("[dim]what is finished is kept: the same command goes on from there[/]")
-        raise
-    for one in kept.values():
-        one.done()
     return done
+
+
+@contextmanager
+def _kept(folders: Mapping[str, Path]) -> Iterator[Mapping[str, Kept]]:
+    """What is kept of each experiment until all of them are done."""
+    with ExitStack() as stack:
+        kept = {id: stack.enter_context(Kept(folder, id)) for id, folder in folders.items()}
+        try:
+            yield kept
+        except BaseException:
+            if any(map(len, kept.values())):
+                terminal.say(
+                    "[dim]what is finished is kept: the same command goes on from there[/]"
+                )
+            raise
+        for one in kept.values():
+            one.done()
 
 
 def _folders(chosen: Sequence[Experiment], output: Path | None) -> dict[str, Path]:

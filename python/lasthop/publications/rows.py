@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lasthop.files import write_text
-from lasthop.publications.study.verdict import Verdict, error_factor, typical_factor
+from lasthop.publications.study.verdict import Judged, Verdict, error_factor, typical_factor
 from lasthop.stats import Estimate
 
 
@@ -48,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Judged):
     """A published statement or open question, and whether the runs bear it out."""
 
     publication: str
@@ -72,16 +72,6 @@ class Finding:
     contradicts: str | None = None
     #: Of the measured number.
     unit: str = "1"
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether it holds; None: undecided, or only asked."""
-        return self.verdict.agrees if self.verdict else None
-
-    @property
-    def factor(self) -> Estimate | None:
-        """Measured over published."""
-        return error_factor(self.measured, self.published)
 
     def as_dict(self) -> dict[str, Any]:
         """The row in results.json."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from lasthop._lasthop import __version__
 from lasthop.errors import UserError
+from lasthop.files import held
 from lasthop.results import FORMAT
 
 #: Beside results.json.
@@ -21,17 +23,39 @@ NAME = "runs.part"
 
 
 class Kept:
-    """The values that a file has, by fingerprints; new ones are added to the file."""
+    """The values that a file has, by fingerprints; new ones are added to the file, which no other
+    process may have until the end of the `with` block."""
 
     def __init__(self, folder: Path | None, experiment: str) -> None:
         """Reads the file of a folder, if there is one; without a folder nothing is kept."""
+        self._lock = ExitStack()
+        self._is_held = False
         self.path = None if folder is None else folder / NAME
         self._found: dict[str, Any] = {}
         self._about = json.dumps(
             {"experiment": experiment, "format": FORMAT, "lasthop": __version__}
         )
         if self.path is not None and self.path.is_file():
-            self._read(self.path)
+            self.hold()
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
+        self._is_held = False
+
+    def hold(self) -> None:
+        """Keeps the file for this process alone, in a folder that is there, and reads it."""
+        if self.path is None or self._is_held:
+            return
+        refusal = f"another command runs this experiment, and is writing {str(self.path)!r}"
+        with ExitStack() as lock:
+            lock.enter_context(held(self.path, refusal))
+            if self.path.stat().st_size > 0:
+                self._read(self.path)
+            self._lock = lock.pop_all()
+        self._is_held = True
 
     def _read(self, path: Path) -> None:
         first, *lines = path.read_bytes().split(b"\n")
@@ -59,8 +83,9 @@ class Kept:
         """Keeps values."""
         if self.path is None:
             return
+        self.hold()
         self._found[key] = values
-        begins = not self.path.exists()
+        begins = self.path.stat().st_size == 0
         with self.path.open("a", encoding="utf-8") as file:
             if begins:
                 file.write(f"{self._about}\n")

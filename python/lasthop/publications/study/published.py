@@ -31,18 +31,18 @@ from typing import Any
 from lasthop import library
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import (
+    Judged,
     Judgement,
     Kind,
     Published,
     Verdict,
-    error_factor,
     would_decide,
 )
 from lasthop.stats import Estimate
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Judged):
     """A statement or an open question with its verdict."""
 
     claim: str
@@ -65,16 +65,6 @@ class Answer:
     effect_of: str = ""
     #: What decides the verdict, in words; empty where nothing is claimed.
     criterion: str = ""
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether it holds; None: undecided, or only asked."""
-        return self.verdict.agrees if self.verdict else None
-
-    @property
-    def factor(self) -> Estimate | None:
-        """Measured over published."""
-        return error_factor(self.measured, self.published)
 
 
 #: Tests one statement against runs.

@@ -242,6 +242,24 @@ def error_factor(measured: Estimate | None, published: float | None) -> Estimate
     return Estimate(measured.value / published, ends[0], ends[1], measured.n, measured.log)
 
 
+class Judged:
+    """A base of what has a verdict, on a measured value beside a published one."""
+
+    verdict: Verdict | None
+    measured: Estimate | None
+    published: float | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether it holds; None: undecided, or only asked."""
+        return self.verdict.agrees if self.verdict else None
+
+    @property
+    def factor(self) -> Estimate | None:
+        """Measured over published."""
+        return error_factor(self.measured, self.published)
+
+
 def typical_factor(factors: Sequence[float]) -> float | None:
     """By what factor measured values are off on average: the root mean square of the factors'
     logarithms, as a factor of 1 or more. None if there are none above zero."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lasthop import pictures
 from lasthop.publications.study import draw
-from lasthop.publications.study.draw import Line, Panel
+from lasthop.publications.study.draw import Panel
 from lasthop.publications.study.published import Answer, Test
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study, mean
@@ -115,10 +115,7 @@ TESTS: Mapping[str, Test] = {f"fixed-host-{scheme}": unchanged(scheme) for schem
 
 def figure(runs: Runs) -> Figure:
     """Counts at the fixed host over the pause."""
-    lines = [
-        Line(schemes.name(scheme), {"scheme": scheme}, colour)
-        for scheme, colour in zip(SCHEMES, _COLOURS, strict=True)
-    ]
+    lines = schemes.lines(SCHEMES, _COLOURS)
     rows = [
         [
             Panel(

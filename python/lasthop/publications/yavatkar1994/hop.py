@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import lab, pictures, units
 from lasthop.publications.study import draw
-from lasthop.publications.study.draw import Line, Panel
+from lasthop.publications.study.draw import Panel
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
@@ -111,10 +111,7 @@ def share(runs: Runs, case: Case) -> Estimate | None:
 
 def figure(runs: Runs) -> Figure:
     """The share of the limit over the loss."""
-    lines = [
-        Line(schemes.name(scheme), {"scheme": scheme}, colour)
-        for scheme, colour in zip(SCHEMES, _COLOURS, strict=True)
-    ]
+    lines = schemes.lines(SCHEMES, _COLOURS)
     rows = [
         [
             Panel(

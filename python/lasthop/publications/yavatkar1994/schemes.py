@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lasthop.publications.study.draw import Line
+
 #: A single connection from end to end; connections split at the base station, with TCP and with the
 #: selective-repeat protocol over the wireless hop.
 TCP, MTCP, SRP = "tcp", "mtcp", "srp"
@@ -120,3 +122,11 @@ TODAY: Sequence[str] = (SACK, CUBIC, BBR, RLCI)
 def name(scheme: str) -> str:
     """As reports and the book call it."""
     return SCHEMES[scheme].name
+
+
+def lines(of: Sequence[str], colours: Sequence[str]) -> list[Line]:
+    """A line of a picture for each scheme, in the first of these colours."""
+    return [
+        Line(name(scheme), {"scheme": scheme}, colour)
+        for scheme, colour in zip(of, colours[: len(of)], strict=True)
+    ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lasthop import pictures
 from lasthop.publications.study import draw
-from lasthop.publications.study.draw import Line, Panel, Star
+from lasthop.publications.study.draw import Panel, Star
 from lasthop.publications.study.published import Section, Test
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
@@ -148,11 +148,7 @@ def _stars(loss: float, of: Sequence[str]) -> list[Star]:
 
 def figure(runs: Runs, of: Sequence[str]) -> Figure:
     """Transfer times over the pause, by loss."""
-    lines = [
-        Line(schemes.name(scheme), {"scheme": scheme}, colour)
-        for scheme, colour in zip(NUMBERS, _COLOURS, strict=True)
-        if scheme in of
-    ]
+    lines = [line for line in schemes.lines([*NUMBERS], _COLOURS) if line.where["scheme"] in of]
     row = [
         Panel(
             f"Losses of {100 * loss:g} %",

@@ -11,6 +11,7 @@ from lasthop import pictures
 from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.runs import Case, Runs
+from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, Joint, Verdict, between, every
 from lasthop.stats import Estimate
 
@@ -154,6 +155,33 @@ def held(
     pick, end = (max, "hi") if math.isfinite(most) else (min, "lo")
     case, ratio = pick(ratios, key=lambda found: float(getattr(found[1], end)))
     return Held(cells, case, ratio)
+
+
+#: Of questions about notices that are forged in the network.
+MEASURES = (
+    mean("goodput_bps", "bit/s", "goodput, kb/s", 1e3),
+    Measure("goodput_over_inert", "1", "over inert", over_inert),
+    Measure("segments_over_plain", "1", "segments over plain", over_plain),
+    mean("believed", "1", "believed notices"),
+    mean("timeouts", "1", "timeouts"),
+)
+CAPTION = "Goodput over that beside inert datagrams, and segments over those of a plain sender."
+BOUNDS = (
+    "A bound holds if all intervals lie within it, and does not if one lies beyond it although"
+    " widened so that all hold together with 95 % confidence. Else it is open."
+)
+
+
+def keys(key: str, words: str) -> dict[str, str]:
+    """The keys of their cases; `key` is how much is forged."""
+    return {
+        "bit_error_rate": "bit errors",
+        "bursts_bps": "bursts, bit/s",
+        key: words,
+        "eten": "ETEN",
+        "defences": "defences",
+        "sent": "sent",
+    }
 
 
 # --- Misbehaving receivers ---------------------------------------------------------------------

@@ -109,11 +109,5 @@ STUDY = question(
     figure=lambda runs: channels.figure(runs, _KEY, "packets in a burst, mean", WORDS),
     caption="Goodput at the mean loss of single bit errors at 1.56e-5, by the length of bursts.",
     answers=answers,
-    keys={
-        "recovery": "recovery",
-        "eten": "ETEN",
-        "one_way_delay_s": "delay, s",
-        "bit_error_rate": "mean as of",
-        _KEY: "burst",
-    },
+    keys={**channels.KEYS, _KEY: "burst"},
 )

@@ -104,6 +104,12 @@ MEASURES = (
     mean("corrupted_share", "1", "corrupted, %", 0.01),
     mean("corrupted_per_answer", "1", "corrupted per reduction or timeout"),
 )
+KEYS = {
+    "recovery": "recovery",
+    "eten": "ETEN",
+    "one_way_delay_s": "delay, s",
+    "bit_error_rate": "mean as of",
+}
 
 
 def figure(runs: Runs, key: str, xlabel: str, words: Mapping[Any, str]) -> Figure:

@@ -153,11 +153,5 @@ STUDY = question(
     figure=lambda runs: channels.figure(runs, _KEY, "length of a fade", WORDS),
     caption="Goodput at the mean loss of single bit errors at 1.56e-5, by the length of fades.",
     answers=answers,
-    keys={
-        "recovery": "recovery",
-        "eten": "ETEN",
-        "one_way_delay_s": "delay, s",
-        "bit_error_rate": "mean as of",
-        _KEY: "fade, s",
-    },
+    keys={**channels.KEYS, _KEY: "fade, s"},
 )

@@ -21,7 +21,6 @@ from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, above
 from lasthop.publications.study.words import NEGLIGIBLE, phrase
 
@@ -216,27 +215,13 @@ STUDY = question(
         " ETEN.",
         "Defences: limits of believed notices in a round trip; trust, which false notices cost; and"
         f" nonces, trust and a limit of {attacks.LIMIT} together.",
-        "A bound holds if all intervals lie within it, and does not if one lies beyond it although"
-        " widened so that all hold together with 95 % confidence. Else it is open.",
+        attacks.BOUNDS,
     ),
     cells=cells,
     collect=attacks.collect,
-    measures=(
-        mean("goodput_bps", "bit/s", "goodput, kb/s", 1e3),
-        Measure("goodput_over_inert", "1", "over inert", attacks.over_inert),
-        Measure("segments_over_plain", "1", "segments over plain", attacks.over_plain),
-        mean("believed", "1", "believed notices"),
-        mean("timeouts", "1", "timeouts"),
-    ),
+    measures=attacks.MEASURES,
     figure=figure,
-    caption="Goodput over that beside inert datagrams, and segments over those of a plain sender.",
+    caption=attacks.CAPTION,
     answers=answers,
-    keys={
-        "bit_error_rate": "bit errors",
-        "bursts_bps": "bursts, bit/s",
-        _KEY: "one of",
-        "eten": "ETEN",
-        "defences": "defences",
-        "sent": "sent",
-    },
+    keys=attacks.keys(_KEY, "one of"),
 )

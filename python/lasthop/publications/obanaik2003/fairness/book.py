@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lasthop.publications.obanaik2003.fairness import factors
+from lasthop.publications.obanaik2003.fairness import changed, factors
 from lasthop.publications.obanaik2003.fairness.policies import NAMES
 from lasthop.publications.obanaik2003.fairness.window import NO_LIMIT
 from lasthop.publications.study.book import Column, Keys, SideBySide, Table
@@ -82,13 +82,13 @@ TABLES: Mapping[str, SideBySide | Table] = {
         "factor",
         "factor",
         {
-            "path": factors.SIMULATION,
+            "path": changed.SIMULATION,
             "enabled": "all",
             "receive_window_bytes": NO_LIMIT,
-            "runs": factors.FOUND,
+            "runs": changed.FOUND,
         },
         _policies(),
-        only=factors.singles(factors.SIMULATION),
+        only=factors.singles(changed.SIMULATION),
     ),
     "fast": SideBySide({"path": lambda case: str(case["path"]), **_POLICY}, FAIRNESS),
     "auto": SideBySide(

@@ -159,7 +159,7 @@ impl<B: Middlebox> Worker<B> {
     fn read(&mut self, from: Side) -> bool {
         let more = self.read_turn(from);
         self.passing[from as usize].note(more);
-        more
+        more | self.read_syns(from)
     }
 
     fn read_turn(&mut self, from: Side) -> bool {
@@ -167,6 +167,18 @@ impl<B: Middlebox> Worker<B> {
             self.make_room();
             let space = self.payloads.space();
             let Some(len) = self.devices[from as usize].read(space) else { return false };
+            self.pass(from, len);
+        }
+        true
+    }
+
+    /// Reads SYNs that have a queue of their own, and passes them. They are few, so that packets of connections do not
+    /// wait for them; a flood of SYNs waits in this queue, and is lost there. Says whether there may be more.
+    fn read_syns(&mut self, from: Side) -> bool {
+        for _ in 0..self.passing[from as usize].few() {
+            self.make_room();
+            let space = self.payloads.space();
+            let Some(len) = self.devices[from as usize].read_syn(space) else { return false };
             self.pass(from, len);
         }
         true
@@ -523,12 +535,13 @@ impl<B: Middlebox> Worker<B> {
             false => PollFlags::IN,
         };
         let bell = PollFd::new(&*self.bell, PollFlags::IN);
-        let last = match underlay {
-            Some(underlay) => PollFd::from_borrowed_fd(underlay.socket(), PollFlags::IN),
+        let others = [lan.tun.syn_queue(), wan.tun.syn_queue(), underlay.map(|it| it.socket())];
+        let [lan_syns, wan_syns, underlay] = others.map(|descriptor| match descriptor {
+            Some(descriptor) => PollFd::from_borrowed_fd(descriptor, PollFlags::IN),
             None => bell.clone(),
-        };
-        let mut watched =
-            [bell, PollFd::new(&lan.tun, events(lan)), PollFd::new(&wan.tun, events(wan)), last];
+        });
+        let [lan, wan] = [lan, wan].map(|device| PollFd::new(&device.tun, events(device)));
+        let mut watched = [bell, lan, lan_syns, wan, wan_syns, underlay];
         // Whatever it says, everything is looked at: only for how long it sleeps matters.
         let _ = poll(&mut watched, (due < Time::NEVER).then_some(&timeout));
         let rings = !watched[0].revents().is_empty();

@@ -270,8 +270,7 @@ pub(crate) const BPF_RIGHTS: &str = "run it as root, or give the service the rig
 /// Whether SYNs should have a queue of their own: TCP passes the devices, and one worker reads them. Of several, each has
 /// a queue, which the kernel chooses by the worker that writes the packets of the connection.
 pub(crate) fn needs_syn_queue(gateway: &Gateway) -> bool {
-    gateway.workers <= 1
-        && rules(gateway).iter().any(|rule| rule.protocol == Some(IpProtocol::Tcp))
+    gateway.workers <= 1 && rules(gateway).iter().any(|rule| rule.protocol == Some(IpProtocol::Tcp))
 }
 
 /// The program that gives SYNs a queue of their own, if they should have one and can.
@@ -292,7 +291,9 @@ fn open(name: &str, gateway: &Gateway, program: Option<&SynProgram>) -> Result<V
     if let Some(program) = program {
         match Tun::open_with_syn_queue(name, Offload::Full, MTU, program) {
             Ok(tun) => return Ok(vec![tun]),
-            Err(error) => warn!(%error, "a flood of SYNs can fill the queue of packets of connections"),
+            Err(error) => {
+                warn!(%error, "a flood of SYNs can fill the queue of packets of connections")
+            }
         }
     }
     let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);

@@ -2,8 +2,8 @@
 
 use super::{Finding, interfaces};
 use crate::network::{self, DEVICES, PRIORITY, TABLES};
-use live::{Netlink, SynProgram};
 use live::netlink::{AnyRule, Family, IpProtocol, ORIGIN, Rule, sysctl};
+use live::{Netlink, SynProgram};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;

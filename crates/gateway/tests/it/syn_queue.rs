@@ -1,6 +1,6 @@
 //! SYNs have a queue of their own in the devices, if the process may load the program for it.
 
-use crate::common::{CLEAN, GATEWAY, World, beside, exchange};
+use crate::common::{CLEAN, GATEWAY, INTERFACES, World, beside, configuration, exchange};
 use crate::process::Running;
 use gateway::doctor::{Severity, examine};
 use live::SynProgram;
@@ -69,10 +69,11 @@ fn an_upgrade_keeps_the_queues_of_syns() {
 fn a_process_that_may_not_load_the_program_has_one_queue_for_all_packets_and_says_so_once() {
     beside(|| {
         let Some(world) = World::new(CLEAN, "one-queue") else { return };
-        let running = world.at(GATEWAY, || {
-            give_up_bpf().then(|| Running::with(&world, "one-queue", ""))
-        });
-        let Some(running) = running else { return };
+        if !world.at(GATEWAY, give_up_bpf) {
+            return;
+        }
+        let give_up = || assert!(give_up_bpf());
+        let running = Running::prepared(&world, "one-queue", INTERFACES, give_up);
         running.told("READY=1");
         assert_eq!(queues(&running), 2);
         exchange(&world, IpVersion::V4, [100_000, 100_000]);
@@ -81,7 +82,10 @@ fn a_process_that_may_not_load_the_program_has_one_queue_for_all_packets_and_say
             log.lines().filter(|line| line.contains("flood of SYNs")).map(str::to_owned).collect()
         };
         let before: Vec<String> = said();
-        assert!(before.len() == 1 && before[0].contains("AmbientCapabilities=CAP_BPF"), "{before:?}");
+        assert!(
+            before.len() == 1 && before[0].contains("AmbientCapabilities=CAP_BPF"),
+            "{before:?}"
+        );
         let upgraded = running.call(&world, &["upgrade"]);
         assert!(upgraded.status.success(), "{}", String::from_utf8_lossy(&upgraded.stderr));
         running.told("READY=1");
@@ -99,7 +103,7 @@ fn the_examination_says_whether_syns_can_have_a_queue_of_their_own() {
         }
         let Some(world) = World::new(CLEAN, "doctor-syns") else { return };
         let about_syns = |keys: &str| {
-            let gateway = crate::common::configuration(keys);
+            let gateway = configuration(keys);
             let mut findings = examine(&gateway, false);
             findings.retain(|finding| finding.about == "queue of SYNs");
             findings

@@ -34,7 +34,10 @@ fn queue(program: &SynProgram, packet: &[u8]) -> u32 {
         repeat: 1,
         duration: 0.into(),
     };
-    #[expect(unsafe_code, reason = "the frame lives until the end, and nothing else is pointed to")]
+    #[expect(
+        unsafe_code,
+        reason = "the frame lives until the end, and nothing else is pointed to"
+    )]
     unsafe { bpf(TEST_RUN, &run) }.unwrap();
     run.result.into_inner()
 }

@@ -13,7 +13,13 @@ use std::time::Duration;
 use wire::{Flags, Ip, Packet, SeqNumber};
 
 /// Its connections are all whose segments carry data.
-struct Carrying;
+#[derive(Default)]
+struct Carrying {
+    /// Others that it has seen.
+    others: u64,
+    /// Those that it had seen before the last segment with data.
+    before_data: u64,
+}
 
 impl Middlebox for Carrying {
     fn packet(
@@ -23,7 +29,12 @@ impl Middlebox for Carrying {
         packet: &mut Packet,
         _: &mut Context<'_>,
     ) -> Verdict {
-        if packet.payload.len > 0 { Verdict::Consume } else { Verdict::Forward }
+        if packet.payload.len > 0 {
+            self.before_data = self.others;
+            return Verdict::Consume;
+        }
+        self.others += 1;
+        Verdict::Forward
     }
 
     fn next_wake(&self) -> Time {
@@ -118,20 +129,21 @@ fn program(test: &str) -> Option<SynProgram> {
     SynProgram::load().inspect_err(refused).ok()
 }
 
-/// What is counted once so many packets of the LAN were read.
-fn counts(tuns: [Tun; 2], read: u64) -> Counts {
-    let running = Inline::new(Carrying, tuns, &[], Clock::start()).unwrap().start().unwrap();
-    let counts = || running.call(|_, _, counts| *counts).unwrap();
+/// What is counted once so many packets of the LAN were read, and [`Carrying::before_data`].
+fn counts(tuns: [Tun; 2], read: u64) -> (Counts, u64) {
+    let inline = Inline::new(Carrying::default(), tuns, &[], Clock::start()).unwrap();
+    let running = inline.start().unwrap();
+    let counts = || running.call(|_, carrying, counts| (*counts, carrying.before_data)).unwrap();
     let found = (0..5000).find_map(|_| {
         sleep(Duration::from_millis(2));
-        let counts = counts();
-        (counts.devices[Side::Lan as usize].read == read).then_some(counts)
+        let found = counts();
+        (found.0.devices[Side::Lan as usize].read == read).then_some(found)
     });
     found.unwrap_or_else(|| panic!("{read}: {:?}", counts()))
 }
 
 #[test]
-fn a_flood_of_syns_takes_no_room_of_other_packets_in_a_device() {
+fn a_flood_of_syns_takes_no_room_of_other_packets_in_a_device_and_few_are_read_before_them() {
     const SYNS: u64 = 10_000;
     const DATA: u64 = 200;
     if !permitted("room") {
@@ -156,8 +168,10 @@ fn a_flood_of_syns_takes_no_room_of_other_packets_in_a_device() {
             assert_eq!(dropped(), SYNS - ROOM, "{form:?}: of the connection");
             tuns
         });
-        let counts = counts(tuns.unwrap(), ROOM + DATA);
+        let (counts, before_data) = counts(tuns.unwrap(), ROOM + DATA);
         assert_eq!((counts.consumed, counts.passed), (DATA, ROOM), "{form:?}: {counts:?}");
+        // Four SYNs are read after sixteen others.
+        assert_eq!(before_data, DATA / 16 * 4, "{form:?}");
     }
 }
 
@@ -182,7 +196,7 @@ fn where_syns_have_no_queue_a_flood_of_them_costs_syns_and_no_packet_of_a_connec
         assert_eq!(tuns[0].counts().unwrap().send_dropped, 0);
         tuns
     });
-    let counts = counts(tuns.unwrap(), u64::from(SYNS + DATA));
+    let (counts, _) = counts(tuns.unwrap(), u64::from(SYNS + DATA));
     assert_eq!(counts.consumed, u64::from(DATA), "{counts:?}");
     assert_eq!(counts.passed + counts.overload, u64::from(SYNS), "{counts:?}");
     // What is read before there is an overload passes, and then four to one of sixteen.

@@ -46,7 +46,7 @@ impl Tun {
     }
 
     /// Makes a device like [`Tun::open`] with a second queue for segments with SYN and without ACK
-    /// ([`Tun::read_syn`]). Each queue has room for as many packets as the other one, so that a flood of SYNs takes the
+    /// ([`Tun::syn_queue`]). Each queue has room for as many packets as the other one, so that a flood of SYNs takes the
     /// room of SYNs alone. The program is the device's until it is gone.
     ///
     /// # Errors
@@ -158,16 +158,8 @@ impl Tun {
         Ok(rustix::io::read(&self.descriptor, buffer)?)
     }
 
-    /// Reads a SYN like [`Tun::read`], if SYNs have a queue of their own; those are in no other one.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is none.
-    pub fn read_syn(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let syns = self.syns.as_ref().ok_or(io::ErrorKind::WouldBlock)?;
-        Ok(rustix::io::read(syns, buffer)?)
-    }
-
-    /// The descriptor of the queue of SYNs, if they have one.
+    /// The descriptor of the queue of SYNs, if they have one; then they are in no other queue. It is read as the device
+    /// is.
     #[must_use]
     pub fn syn_queue(&self) -> Option<BorrowedFd<'_>> {
         self.syns.as_ref().map(AsFd::as_fd)

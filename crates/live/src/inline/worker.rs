@@ -157,28 +157,23 @@ impl<B: Middlebox> Worker<B> {
 
     /// Reads packets from a device, and passes them. Says whether there may be more.
     fn read(&mut self, from: Side) -> bool {
-        let more = self.read_turn(from);
+        let more = self.read_queue(from, TURN, Device::read);
         self.passing[from as usize].note(more);
-        more | self.read_syns(from)
+        // Packets of connections do not wait for more SYNs: a flood of SYNs waits in their queue, and is lost there.
+        more | self.read_queue(from, self.passing[from as usize].few(), Device::read_syn)
     }
 
-    fn read_turn(&mut self, from: Side) -> bool {
-        for _ in 0..TURN {
+    /// Reads at most so many packets by `read`, and passes them. Says whether there may be more.
+    fn read_queue(
+        &mut self,
+        from: Side,
+        most: usize,
+        read: fn(&mut Device, &mut [u8]) -> Option<usize>,
+    ) -> bool {
+        for _ in 0..most {
             self.make_room();
-            let space = self.payloads.space();
-            let Some(len) = self.devices[from as usize].read(space) else { return false };
-            self.pass(from, len);
-        }
-        true
-    }
-
-    /// Reads SYNs that have a queue of their own, and passes them. They are few, so that packets of connections do not
-    /// wait for them; a flood of SYNs waits in this queue, and is lost there. Says whether there may be more.
-    fn read_syns(&mut self, from: Side) -> bool {
-        for _ in 0..self.passing[from as usize].few() {
-            self.make_room();
-            let space = self.payloads.space();
-            let Some(len) = self.devices[from as usize].read_syn(space) else { return false };
+            let device = &mut self.devices[from as usize];
+            let Some(len) = read(device, self.payloads.space()) else { return false };
             self.pass(from, len);
         }
         true

@@ -114,6 +114,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
             has_devices = marking::has_devices(&netlink, gateway, running);
             if has_devices {
                 findings.extend(system::devices());
+                findings.extend(system::syn_queue(gateway));
             }
             // A mobile host forwards between its agent's devices alone, which the agent sees to.
             if !is_host {

@@ -20,9 +20,12 @@ use std::process::Command;
 use std::sync::mpsc;
 use thiserror::Error;
 
-/// The variable in which the new program finds the numbers of the descriptors: for each worker, that of the file, and
-/// those of its queues of the devices of LAN and WAN.
+/// The variable in which the new program finds the numbers of the descriptors: for each worker, that of the file, those
+/// of its queues of the devices of LAN and WAN, and those of the queues of SYNs there, or [`NONE`].
 pub const VARIABLE: &str = "LASTHOPD_HANDOVER";
+
+/// In the place of a queue of SYNs that there is not.
+const NONE: RawFd = -1;
 
 /// The command that prints [`format`].
 pub(crate) const QUESTION: &str = "handover-format";
@@ -31,14 +34,14 @@ pub(crate) const QUESTION: &str = "handover-format";
 #[must_use]
 pub fn format() -> String {
     let (tcp, srp) = (tcp::Snapshot::VERSION, srp::Snapshot::VERSION);
-    format!("2-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
+    format!("3-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
 }
 
 /// Why there is nothing to go on with.
 #[derive(Debug, Error)]
 pub enum HandoverError {
     /// The variable has been set by someone else.
-    #[error("{VARIABLE} is {0:?}, expected the numbers of three descriptors for each worker")]
+    #[error("{VARIABLE} is {0:?}, expected the numbers of five descriptors for each worker")]
     Variable(String),
     /// A descriptor is not open.
     #[error("descriptor {0} of {VARIABLE}: {1}")]
@@ -101,17 +104,20 @@ impl Before {
         let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
         let value = value.to_string_lossy().into_owned();
         let numbers: Option<Vec<RawFd>> = value.split(',').map(|part| part.parse().ok()).collect();
-        let workers = numbers.as_deref().map(<[RawFd]>::as_chunks::<3>);
+        let workers = numbers.as_deref().map(<[RawFd]>::as_chunks::<5>);
         let Some((workers @ [_, ..], [])) = workers else {
             return Err(HandoverError::Variable(value));
         };
         let open = |&number: &RawFd| {
             inherited(number).map_err(|error| HandoverError::Descriptor(number, error.into()))
         };
+        let open_any = |number: &RawFd| (*number != NONE).then(|| open(number)).transpose();
         let mut before = None;
-        for [file, lan, wan] in workers {
+        for [file, lan, wan, lan_syns, wan_syns] in workers {
             let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
-            let tuns = [Tun::inherit(lan, DEVICES[0])?, Tun::inherit(wan, DEVICES[1])?];
+            let [lan_syns, wan_syns] = [open_any(lan_syns)?, open_any(wan_syns)?];
+            let lan = Tun::inherit(lan, lan_syns, DEVICES[0])?;
+            let tuns = [lan, Tun::inherit(wan, wan_syns, DEVICES[1])?];
             let (state, pieces) = read(file.into())?;
             let State { paused_at, key, connections, peer, .. } = state;
             let before = before.get_or_insert(Before { paused_at, key, parts: Vec::new(), peer });
@@ -201,8 +207,11 @@ pub(crate) fn execute(
     })
 }
 
-/// The file with the state of a worker, and the numbers of its devices, which the next program inherits.
-fn leave(moment: &mut Moment<'_, Plane>, key: [u64; 2]) -> io::Result<(File, [RawFd; 2])> {
+/// The numbers of the queues of a worker.
+type Queues = [RawFd; 4];
+
+/// The file with the state of a worker, and the numbers of its queues, which the next program inherits.
+fn leave(moment: &mut Moment<'_, Plane>, key: [u64; 2]) -> io::Result<(File, Queues)> {
     let connections = moment.middlebox.hand_over(moment.now);
     let pieces = moment.payloads();
     let state = State {
@@ -215,14 +224,16 @@ fn leave(moment: &mut Moment<'_, Plane>, key: [u64; 2]) -> io::Result<(File, [Ra
     Ok((write(&state, &pieces)?, pass_on_all(moment.tuns(), true)?))
 }
 
-fn pass_on_all([lan, wan]: [&Tun; 2], passes: bool) -> io::Result<[RawFd; 2]> {
-    Ok([pass_on(lan, passes)?, pass_on(wan, passes)?])
+fn pass_on_all([lan, wan]: [&Tun; 2], passes: bool) -> io::Result<Queues> {
+    let any = |tun: &Tun| tun.syn_queue().map_or(Ok(NONE), |syns| pass_on(syns, passes));
+    Ok([pass_on(lan, passes)?, pass_on(wan, passes)?, any(lan)?, any(wan)?])
 }
 
-fn execute_with(left: &[(File, [RawFd; 2])], program: &Path) -> io::Result<io::Error> {
+fn execute_with(left: &[(File, Queues)], program: &Path) -> io::Result<io::Error> {
     let mut numbers = Vec::new();
-    for (file, [lan, wan]) in left {
-        numbers.extend([pass_on(file, true)?, *lan, *wan].map(|number| number.to_string()));
+    for (file, queues) in left {
+        let of_worker = [pass_on(file, true)?].into_iter().chain(*queues);
+        numbers.extend(of_worker.map(|number| number.to_string()));
     }
     let mut arguments = std::env::args_os();
     let mut command = Command::new(program);

@@ -5,7 +5,7 @@ use crate::host_settings::HostSettings;
 use crate::mhp;
 use live::inline::Side;
 use live::netlink::{self, Family, IpProtocol, Rule};
-use live::{Error, Netlink, Offload, Tun};
+use live::{Error, Netlink, Offload, SynProgram, Tun};
 use scenario::{Gateway, Mode};
 use std::io;
 use std::net::IpAddr;
@@ -62,7 +62,9 @@ impl Network {
             Mode::Mobile => Some(own_addresses(gateway)?),
             _ => None,
         };
-        let [lan, wan] = Side::ALL.map(|side| device(&netlink, gateway, side, own));
+        let program = syn_program(gateway);
+        let [lan, wan] =
+            Side::ALL.map(|side| device(&netlink, gateway, side, own, program.as_ref()));
         let queues = lan?.into_iter().zip(wan?).map(<[Tun; 2]>::from).collect();
         if gateway.esp.is_some() {
             // Each packet is encrypted by itself.
@@ -261,18 +263,53 @@ pub(crate) fn remove_station_routes(netlink: &Netlink) -> Result<(), Error> {
     Family::available().try_for_each(|family| netlink.remove_default_route(family, STATION_TABLE))
 }
 
-/// Makes the device of a side with a queue for each worker, and the routes by it; a host's own packets are from its own
-/// addresses of IPv4 and of IPv6.
+/// What lets the process load the program for SYNs.
+pub(crate) const BPF_RIGHTS: &str = "run it as root, or give the service the right: systemctl edit lasthopd, with [Service] \
+     AmbientCapabilities=CAP_BPF CapabilityBoundingSet=CAP_BPF SystemCallFilter=bpf";
+
+/// Whether SYNs should have a queue of their own: TCP passes the devices, and one worker reads them. Of several, each has
+/// a queue, which the kernel chooses by the worker that writes the packets of the connection.
+pub(crate) fn needs_syn_queue(gateway: &Gateway) -> bool {
+    gateway.workers <= 1 && rules(gateway).iter().any(|rule| rule.protocol == Some(IpProtocol::Tcp))
+}
+
+/// The program that gives SYNs a queue of their own, if they should have one and can.
+fn syn_program(gateway: &Gateway) -> Option<SynProgram> {
+    if !needs_syn_queue(gateway) {
+        return None;
+    }
+    let refused = |error: &Error| {
+        warn!(%error, remedy = BPF_RIGHTS, "a flood of SYNs can fill the queues of packets of connections");
+    };
+    SynProgram::load().inspect_err(refused).ok()
+}
+
+/// The device of a side: with a queue of SYNs, if there is the program for it, or with a queue for each worker.
+fn open(name: &str, gateway: &Gateway, program: Option<&SynProgram>) -> Result<Vec<Tun>, Error> {
+    // No packet is too long for it: the interfaces' MTUs count.
+    const MTU: u16 = u16::MAX;
+    if let Some(program) = program {
+        match Tun::open_with_syn_queue(name, Offload::Full, MTU, program) {
+            Ok(tun) => return Ok(vec![tun]),
+            Err(error) => {
+                warn!(%error, "a flood of SYNs can fill the queue of packets of connections")
+            }
+        }
+    }
+    let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);
+    Tun::open_queues(name, Offload::Full, MTU, queues)
+}
+
+/// Makes the device of a side, and the routes by it; a host's own packets are from its own addresses of IPv4 and of IPv6.
 fn device(
     netlink: &Netlink,
     gateway: &Gateway,
     side: Side,
     own: Option<[IpAddr; 2]>,
+    program: Option<&SynProgram>,
 ) -> Result<Vec<Tun>, Error> {
     let name = DEVICES[side as usize];
-    let queues = NonZeroUsize::new(gateway.workers).unwrap_or(NonZeroUsize::MIN);
-    // No packet is too long for it: the interfaces' MTUs count.
-    let tuns = Tun::open_queues(name, Offload::Full, u16::MAX, queues)?;
+    let tuns = open(name, gateway, program)?;
     // Packets come from anywhere, and the kernel sends none of its own.
     let filter = format!("net.ipv4.conf.{name}.rp_filter");
     // In a container, it may be as it should be, and not be ours to set.

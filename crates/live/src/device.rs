@@ -106,8 +106,19 @@ impl Device {
     /// Reads a packet, with the device's header in front, into `buffer` of [`pool::LEN`] bytes, and returns its
     /// length; `None` if there is none now.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let result = rustix::io::read(&self.tun, &mut *buffer);
+        self.on_read(result, buffer)
+    }
+
+    /// Reads a SYN like [`Device::read`], if SYNs have a queue of their own.
+    pub(crate) fn read_syn(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let result = rustix::io::read(self.tun.syn_queue()?, &mut *buffer);
+        self.on_read(result, buffer)
+    }
+
+    fn on_read(&mut self, result: Result<usize, Errno>, buffer: &[u8]) -> Option<usize> {
         debug_assert!(buffer.len() >= pool::LEN);
-        match rustix::io::read(&self.tun, &mut *buffer) {
+        match result {
             // A device writes its header, at least.
             Ok(len) if len < VIRTIO_HEADER_LEN => None,
             Ok(len) => {

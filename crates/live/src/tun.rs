@@ -2,7 +2,8 @@
 
 use crate::error::Doing;
 use crate::netlink::DeviceCounts;
-use crate::{Error, Netlink};
+use crate::{Error, Netlink, SynProgram};
+use rustix::io::Errno;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -25,6 +26,8 @@ pub enum Offload {
 /// A TUN device, or one of its queues. The device is gone when this is dropped.
 pub struct Tun {
     descriptor: OwnedFd,
+    /// The queue of SYNs, if they have one.
+    syns: Option<OwnedFd>,
     name: String,
     /// The network of the device's namespace.
     netlink: Netlink,
@@ -42,21 +45,45 @@ impl Tun {
         Ok(one.unwrap_or_else(|| unreachable!("there is one")))
     }
 
+    /// Makes a device like [`Tun::open`] with a second queue for segments with SYN and without ACK
+    /// ([`Tun::syn_queue`]). Each queue has room for as many packets as the other one, so that a flood of SYNs takes the
+    /// room of SYNs alone. The program is the device's until it is gone.
+    ///
+    /// # Errors
+    /// As [`Tun::open`], and if the kernel has no such programs for devices (before Linux 4.16).
+    pub fn open_with_syn_queue(
+        name: &str,
+        offload: Offload,
+        mtu: u16,
+        program: &SynProgram,
+    ) -> Result<Tun, Error> {
+        const QUEUES: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+        let mut queues = Tun::open_queues(name, offload, mtu, QUEUES)?.into_iter();
+        let (Some(tun), Some(syns)) = (queues.next(), queues.next()) else {
+            unreachable!("there are two")
+        };
+        program.attach(&tun).doing(|| format!("giving SYNs a queue of TUN device {name}"))?;
+        Ok(Tun { syns: Some(syns.descriptor), ..tun })
+    }
+
     /// The device that another program has made in the network namespace of the calling thread, and whose
-    /// descriptor it has passed on ([`crate::inherit`]).
+    /// descriptors, that of its queue of SYNs among them, it has passed on ([`crate::inherit`]).
     ///
     /// # Errors
     /// If it is none.
-    pub fn inherit(descriptor: OwnedFd, name: &str) -> Result<Tun, Error> {
-        let action = || format!("taking over TUN device {name}");
-        let about = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
-        let about = std::fs::read_to_string(about).doing(action)?;
-        // Of another kind of file, this is not said.
-        let found = about.lines().find_map(|line| line.strip_prefix("iff:"));
-        if found.map(str::trim) != Some(name) {
-            return Err(io::Error::other("the descriptor is not that of the device")).doing(action);
+    pub fn inherit(descriptor: OwnedFd, syns: Option<OwnedFd>, name: &str) -> Result<Tun, Error> {
+        for descriptor in [&descriptor].into_iter().chain(&syns) {
+            let action = || format!("taking over TUN device {name}");
+            let about = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
+            let about = std::fs::read_to_string(about).doing(action)?;
+            // Of another kind of file, this is not said.
+            let found = about.lines().find_map(|line| line.strip_prefix("iff:"));
+            if found.map(str::trim) != Some(name) {
+                let error = io::Error::other("the descriptor is not that of the device");
+                return Err(error).doing(action);
+            }
         }
-        Ok(Tun { descriptor, name: name.to_owned(), netlink: Netlink::open()? })
+        Ok(Tun { descriptor, syns, name: name.to_owned(), netlink: Netlink::open()? })
     }
 
     /// A socket that is read and written as a device is, and the kernel's side of it.
@@ -67,7 +94,7 @@ impl Tun {
         let (descriptor, kernel) = socketpair(family, kind, SocketFlags::empty(), None).unwrap();
         rustix::io::ioctl_fionbio(&descriptor, true).unwrap();
         let netlink = Netlink::open().unwrap();
-        (Tun { descriptor, name: "pair".to_owned(), netlink }, kernel)
+        (Tun { descriptor, syns: None, name: "pair".to_owned(), netlink }, kernel)
     }
 
     /// Makes a device like [`Tun::open`] with several queues, each to be read and written by a thread
@@ -84,6 +111,10 @@ impl Tun {
         queues: NonZeroUsize,
     ) -> Result<Vec<Tun>, Error> {
         let several = queues > NonZeroUsize::MIN;
+        // The kernel would add queues to a device that has several.
+        if several && Netlink::open()?.index(name).is_ok() {
+            return Err(io::Error::from(Errno::BUSY)).doing(|| format!("making TUN device {name}"));
+        }
         // Nothing but the descriptor is wanted of tun-rs: no addresses, and of its reads and
         // writes those that neither cut units nor put them together.
         let builder = DeviceBuilder::new().name(name).mtu(mtu).enable(false);
@@ -99,7 +130,7 @@ impl Tun {
         let queue = |device: SyncDevice| {
             device.set_nonblocking(true).doing(action)?;
             let descriptor = device.as_fd().try_clone_to_owned().doing(action)?;
-            Ok(Tun { descriptor, name: name.to_owned(), netlink: Netlink::open()? })
+            Ok(Tun { descriptor, syns: None, name: name.to_owned(), netlink: Netlink::open()? })
         };
         devices.into_iter().map(queue).collect()
     }
@@ -125,6 +156,13 @@ impl Tun {
     /// [`io::ErrorKind::WouldBlock`] if there is none.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::io::read(&self.descriptor, buffer)?)
+    }
+
+    /// The descriptor of the queue of SYNs, if they have one; then they are in no other queue. It is read as the device
+    /// is.
+    #[must_use]
+    pub fn syn_queue(&self) -> Option<BorrowedFd<'_>> {
+        self.syns.as_ref().map(AsFd::as_fd)
     }
 
     /// Gives the kernel a packet.

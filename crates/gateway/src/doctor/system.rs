@@ -2,8 +2,8 @@
 
 use super::{Finding, interfaces};
 use crate::network::{self, DEVICES, PRIORITY, TABLES};
-use live::Netlink;
 use live::netlink::{AnyRule, Family, IpProtocol, ORIGIN, Rule, sysctl};
+use live::{Netlink, SynProgram};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
@@ -46,6 +46,23 @@ pub(super) fn devices() -> Vec<Finding> {
     let mut findings = vec![device];
     findings.extend(settings());
     findings
+}
+
+/// SYNs should have a queue of their own, which needs a BPF program.
+pub(super) fn syn_queue(gateway: &Gateway) -> Option<Finding> {
+    const SYNS: &str = "queue of SYNs";
+    if !network::needs_syn_queue(gateway) {
+        return None;
+    }
+    Some(match SynProgram::load() {
+        Ok(_) => Finding::fine(SYNS, "the process can make one"),
+        Err(error) => {
+            let message = format!(
+                "none: a flood of SYNs can fill the queue of packets of connections ({error})"
+            );
+            Finding::advice(SYNS, message, Some(network::BPF_RIGHTS.to_owned()))
+        }
+    })
 }
 
 /// The gateway sets `rp_filter` of its devices to 0, unless new devices have that.

@@ -28,6 +28,7 @@ mod roaming;
 mod spep;
 mod split;
 mod spoof;
+mod syn_queue;
 mod top;
 mod upgrade;
 mod workers;

@@ -29,10 +29,20 @@ impl Running {
 
     /// Starts it with this configuration, in which FOLDER is its folder.
     pub(crate) fn configured(world: &World, label: &str, text: &str) -> Running {
+        Running::prepared(world, label, text, || ())
+    }
+
+    /// The same on a thread that does this before.
+    pub(crate) fn prepared(
+        world: &World,
+        label: &str,
+        text: &str,
+        prepare: impl FnOnce() + Send,
+    ) -> Running {
         let folder = Folder::new(label);
         let text = text.replace("FOLDER", folder.0.to_str().unwrap());
         fs::write(folder.0.join("lasthopd.toml"), text).unwrap();
-        Running::in_folder(world, folder)
+        Running::in_folder(world, folder, prepare)
     }
 
     /// Kills it, as `kill -9` does, and starts it again.
@@ -51,10 +61,10 @@ impl Running {
         self.child.wait().unwrap();
         meanwhile();
         let folder = std::mem::replace(&mut self.folder, Folder("/nonexistent".into()));
-        Running::in_folder(world, folder)
+        Running::in_folder(world, folder, || ())
     }
 
-    fn in_folder(world: &World, folder: Folder) -> Running {
+    fn in_folder(world: &World, folder: Folder, prepare: impl FnOnce() + Send) -> Running {
         let _ = fs::remove_file(folder.0.join("notify"));
         let notes = UnixDatagram::bind(folder.0.join("notify")).unwrap();
         notes.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -69,7 +79,11 @@ impl Running {
             .env("NOTIFY_SOCKET", folder.0.join("notify"))
             .env_remove("RUST_LOG")
             .stderr(log);
-        let child = world.at(GATEWAY, || command.spawn()).unwrap();
+        let start = || {
+            prepare();
+            command.spawn()
+        };
+        let child = world.at(GATEWAY, start).unwrap();
         Running { child, folder, notes }
     }
 

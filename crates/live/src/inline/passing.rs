@@ -36,7 +36,8 @@ impl Passing {
     }
 
     /// Whether the middlebox is to see one more packet that opens a connection. If many packets wait, it sees as many of
-    /// them as can leave.
+    /// them as can leave. Those that have a queue of their own come first, and are [`Passing::few`]: others open
+    /// connections where there is no such queue, or behind extension headers.
     pub(super) fn admits_opening(&mut self) -> bool {
         self.opened += 1;
         !self.is_behind() || self.opened <= self.few()
@@ -48,7 +49,7 @@ impl Passing {
     }
 
     /// [`Passing::FEW`], and fewer if that does not help.
-    fn few(&self) -> usize {
+    pub(super) fn few(&self) -> usize {
         match self.behind / Passing::LONG {
             0 | 1 => Passing::FEW,
             2 | 3 => Passing::FEW / 2,

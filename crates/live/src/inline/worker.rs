@@ -157,16 +157,23 @@ impl<B: Middlebox> Worker<B> {
 
     /// Reads packets from a device, and passes them. Says whether there may be more.
     fn read(&mut self, from: Side) -> bool {
-        let more = self.read_turn(from);
+        let more = self.read_queue(from, TURN, Device::read);
         self.passing[from as usize].note(more);
-        more
+        // Packets of connections do not wait for more SYNs: a flood of SYNs waits in their queue, and is lost there.
+        more | self.read_queue(from, self.passing[from as usize].few(), Device::read_syn)
     }
 
-    fn read_turn(&mut self, from: Side) -> bool {
-        for _ in 0..TURN {
+    /// Reads at most so many packets by `read`, and passes them. Says whether there may be more.
+    fn read_queue(
+        &mut self,
+        from: Side,
+        most: usize,
+        read: fn(&mut Device, &mut [u8]) -> Option<usize>,
+    ) -> bool {
+        for _ in 0..most {
             self.make_room();
-            let space = self.payloads.space();
-            let Some(len) = self.devices[from as usize].read(space) else { return false };
+            let device = &mut self.devices[from as usize];
+            let Some(len) = read(device, self.payloads.space()) else { return false };
             self.pass(from, len);
         }
         true
@@ -523,12 +530,13 @@ impl<B: Middlebox> Worker<B> {
             false => PollFlags::IN,
         };
         let bell = PollFd::new(&*self.bell, PollFlags::IN);
-        let last = match underlay {
-            Some(underlay) => PollFd::from_borrowed_fd(underlay.socket(), PollFlags::IN),
+        let others = [lan.tun.syn_queue(), wan.tun.syn_queue(), underlay.map(|it| it.socket())];
+        let [lan_syns, wan_syns, underlay] = others.map(|descriptor| match descriptor {
+            Some(descriptor) => PollFd::from_borrowed_fd(descriptor, PollFlags::IN),
             None => bell.clone(),
-        };
-        let mut watched =
-            [bell, PollFd::new(&lan.tun, events(lan)), PollFd::new(&wan.tun, events(wan)), last];
+        });
+        let [lan, wan] = [lan, wan].map(|device| PollFd::new(&device.tun, events(device)));
+        let mut watched = [bell, lan, lan_syns, wan, wan_syns, underlay];
         // Whatever it says, everything is looked at: only for how long it sleeps matters.
         let _ = poll(&mut watched, (due < Time::NEVER).then_some(&timeout));
         let rings = !watched[0].revents().is_empty();

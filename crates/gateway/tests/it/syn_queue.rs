@@ -1,0 +1,122 @@
+//! SYNs have a queue of their own in the devices, if the process may load the program for it.
+
+use crate::common::{CLEAN, GATEWAY, INTERFACES, World, beside, configuration, exchange};
+use crate::process::Running;
+use gateway::doctor::{Severity, examine};
+use live::SynProgram;
+use rustix::thread::{
+    CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
+};
+use scenario::IpVersion;
+use std::fs;
+use std::io::Write as _;
+
+/// The queues of both devices that a process has.
+fn queues(running: &Running) -> usize {
+    let about = fs::read_dir(format!("/proc/{}/fdinfo", running.child.id())).unwrap();
+    let about = about.filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok());
+    about.filter(|about| about.lines().any(|line| line.starts_with("iff:\tlh-"))).count()
+}
+
+/// Whether programs can be loaded here.
+fn loads(test: &str) -> bool {
+    let refused = |error: &live::Error| {
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");
+    };
+    SynProgram::load().inspect_err(refused).is_ok()
+}
+
+/// Takes from the calling thread, and from the programs that it starts, what lets them load BPF programs. Says whether
+/// they cannot now: without `kernel.unprivileged_bpf_disabled`, all can.
+fn give_up_bpf() -> bool {
+    let given_up = [CapabilitySet::BPF, CapabilitySet::SYS_ADMIN];
+    let mut sets = capabilities(None).unwrap();
+    for capability in given_up {
+        remove_capability_from_bounding_set(capability).unwrap();
+        sets.effective.remove(capability);
+        sets.permitted.remove(capability);
+    }
+    set_capabilities(None, sets).unwrap();
+    SynProgram::load().is_err()
+}
+
+#[test]
+fn an_upgrade_keeps_the_queues_of_syns() {
+    beside(|| {
+        if !loads("the queues of SYNs") {
+            return;
+        }
+        for (keys, expected) in [("", 4), ("workers = 3", 6), ("mode = \"split\"", 4)] {
+            let Some(world) = World::new(CLEAN, "syn-queue") else { return };
+            let running = Running::with(&world, "syn-queue", keys);
+            running.told("READY=1");
+            assert_eq!(queues(&running), expected, "{keys}");
+            for _ in 0..2 {
+                let upgraded = running.call(&world, &["upgrade"]);
+                let text = String::from_utf8_lossy(&upgraded.stderr);
+                assert!(upgraded.status.success(), "{text}");
+                running.told("READY=1");
+                assert_eq!(queues(&running), expected, "{keys}");
+                // SYNs are read.
+                exchange(&world, IpVersion::V4, [10_000, 10_000]);
+                exchange(&world, IpVersion::V6, [10_000, 10_000]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_process_that_may_not_load_the_program_has_one_queue_for_all_packets_and_says_so_once() {
+    beside(|| {
+        let Some(world) = World::new(CLEAN, "one-queue") else { return };
+        if !world.at(GATEWAY, give_up_bpf) {
+            return;
+        }
+        let give_up = || assert!(give_up_bpf());
+        let running = Running::prepared(&world, "one-queue", INTERFACES, give_up);
+        running.told("READY=1");
+        assert_eq!(queues(&running), 2);
+        exchange(&world, IpVersion::V4, [100_000, 100_000]);
+        let said = || {
+            let log = fs::read_to_string(running.path("log")).unwrap();
+            log.lines().filter(|line| line.contains("flood of SYNs")).map(str::to_owned).collect()
+        };
+        let before: Vec<String> = said();
+        assert!(
+            before.len() == 1 && before[0].contains("AmbientCapabilities=CAP_BPF"),
+            "{before:?}"
+        );
+        let upgraded = running.call(&world, &["upgrade"]);
+        assert!(upgraded.status.success(), "{}", String::from_utf8_lossy(&upgraded.stderr));
+        running.told("READY=1");
+        assert_eq!(queues(&running), 2);
+        exchange(&world, IpVersion::V6, [100_000, 100_000]);
+        assert_eq!(said(), before);
+    });
+}
+
+#[test]
+fn the_examination_says_whether_syns_can_have_a_queue_of_their_own() {
+    beside(|| {
+        if !loads("the examination") {
+            return;
+        }
+        let Some(world) = World::new(CLEAN, "doctor-syns") else { return };
+        let about_syns = |keys: &str| {
+            let gateway = configuration(keys);
+            let mut findings = examine(&gateway, false);
+            findings.retain(|finding| finding.about == "queue of SYNs");
+            findings
+        };
+        world.at(GATEWAY, || {
+            assert_eq!(about_syns("")[0].severity, Severity::Fine);
+            if give_up_bpf() {
+                let [finding] = &about_syns("")[..] else { panic!("nothing about it") };
+                assert_eq!(finding.severity, Severity::Advice);
+                assert!(finding.mend.as_ref().unwrap().contains("CapabilityBoundingSet=CAP_BPF"));
+            }
+            // Each has a queue that the kernel chooses.
+            assert_eq!(about_syns("workers = 2"), []);
+        });
+    });
+}

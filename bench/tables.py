@@ -14,6 +14,7 @@ import field_tables
 import ishac_calibration
 import obanaik_calibration
 import on_testbed
+import satellite
 import short_messages
 import yavatkar_calibration
 from fidelity import summarised
@@ -497,6 +498,11 @@ def faster(rows: Sequence[Result], simulator: str, variant: str) -> str:
     return f"{min(ratios):.1f} to {max(ratios):.1f} times as many as {simulator}"
 
 
+def dated(table: Callable[[Result], str]) -> Callable[[Result], str]:
+    """A table, with the circumstances of its measurement below."""
+    return lambda result: f"{table(result)} {circumstances(result)}"
+
+
 TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "speed": ("speed.json", speed),
     "agreement-summary": ("agreement.json", agreement_tables.summary),
@@ -526,6 +532,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "field-policies": ("field-policies.json", field_tables.policies),
     "spoofing": ("spoofing.json", spoofing),
     "worlds": ("worlds.json", worlds),
+    **{name: ("satellite.json", dated(table)) for name, table in satellite.TABLES.items()},
     "beside": ("beside.json", beside),
     "rack": ("rack.json", rack),
     "bbr-losses": (bbr.FILE.name, bbr.losses),

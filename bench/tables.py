@@ -21,6 +21,7 @@ import packetdrill_tables
 import rack
 import readme
 import relay
+import satellite
 import short_messages
 import speed
 import spoofing
@@ -74,6 +75,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "field-policies": ("field-policies.json", field_tables.policies),
     "spoofing": ("spoofing.json", spoofing.table),
     "worlds": ("worlds.json", worlds.table),
+    **{name: ("satellite.json", table) for name, table in satellite.TABLES.items()},
     "beside": ("beside.json", beside.table),
     "rack": ("rack.json", rack.table),
     "bbr-losses": (bbr.FILE.name, bbr.losses),

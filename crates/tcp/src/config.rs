@@ -51,6 +51,8 @@ pub struct Config {
     /// those are more, or any number with [`Config::pacing`]. Without effect if
     /// [`Config::initial_ssthresh`] is set.
     pub hystart: bool,
+    /// Which acknowledgment ends a round of HyStart++.
+    pub hystart_round_end: RoundEnd,
     /// When the congestion window counts as used, so that it may grow.
     pub validation: Validation,
     /// After an idle time longer than the retransmission timeout, start again from the initial
@@ -282,6 +284,19 @@ impl Config {
     pub const CHALLENGE_PERIOD: Duration = Duration::from_secs(5);
 }
 
+/// Which acknowledgment ends a round of HyStart++ (RFC 9406 §4.2: "When windowEnd is ACKed"), where windowEnd is
+/// SND.NXT at the start of the round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoundEnd {
+    /// The one that reaches windowEnd. Segments that it lets leave are not before the next windowEnd: each round
+    /// begins earlier in a flight than the one before, and may see nothing but the end of a burst.
+    #[default]
+    Reached,
+    /// The first beyond windowEnd, the octet after those sent, as in Linux's HyStart: a round is a flight.
+    Passed,
+}
+
 /// The settings of the retransmission timer (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rto {
@@ -307,6 +322,10 @@ pub enum Restart {
     /// permits it; Linux and ns-2 do so): the retransmission has a full timeout to arrive.
     #[default]
     Retransmission,
+    /// The same, and every SACK of a segment that was sent before the segment at SND.UNA was sent again
+    /// (Linux: `tcp_clean_rtx_queue`): as long as what is ahead of the retransmission in a queue arrives,
+    /// the retransmission may be behind it.
+    Sack,
     /// Every advance of SND.UNA only (RFC 6298 §5.3).
     Advance,
 }
@@ -366,6 +385,7 @@ impl Default for Config {
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
             hystart: true,
+            hystart_round_end: RoundEnd::default(),
             loss_threshold: None,
             renew_min_rtt: false,
             validation: Validation::default(),

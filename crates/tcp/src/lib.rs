@@ -26,7 +26,7 @@ mod stream;
 
 pub use config::{
     Config, EcnMode, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe, ReceiveWindow,
-    Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
+    Reduction, Restart, RoundEnd, Rto, SsthreshOnBackoff, Validation,
 };
 pub use connection::{
     AdoptError, Clock, Connection, Events, FastOpen, FastOpenResult, FastPath, FastPathOutcome,

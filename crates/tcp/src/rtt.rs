@@ -190,7 +190,13 @@ impl Rtt {
     /// Whether a retransmission of the segment at SND.UNA restarts the timer.
     #[inline]
     pub(crate) fn restarts_on_retransmission(&self) -> bool {
-        self.config.restart == Restart::Retransmission
+        matches!(self.config.restart, Restart::Retransmission | Restart::Sack)
+    }
+
+    /// Whether a SACK of what was sent before that retransmission restarts the timer, too.
+    #[inline]
+    pub(crate) fn restarts_on_sack(&self) -> bool {
+        self.config.restart == Restart::Sack
     }
 
     /// The SYN was lost: without a sample, data starts with three seconds (RFC 6298 §5.7).

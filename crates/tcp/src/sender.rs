@@ -23,7 +23,7 @@ pub(crate) use acks::{Ack, Window};
 pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Pipe, Reduction, SsthreshOnBackoff, Validation};
-use crate::congestion::{Controller, Growth, Prr, hystart_limit};
+use crate::congestion::{Controller, Growth, HyStartRules, Prr};
 use crate::event::{Event, EventLog};
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
@@ -224,7 +224,7 @@ impl Sender {
             congestion: config.congestion,
             increase: config.increase,
             byte_counting: config.byte_counting,
-            hystart: config.hystart.then(|| hystart_limit(config.pacing, config.byte_counting)),
+            hystart: config.hystart.then(|| HyStartRules::new(config)),
             loss_threshold: config.loss_threshold,
             renew_min_rtt: config.renew_min_rtt,
         };

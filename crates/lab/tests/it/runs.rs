@@ -285,7 +285,7 @@ fn every_setting_of_a_connection_can_be_said() {
     let settings = [
         "mss = 1000, minimum_mss = 88, receive_window = \"10 kB\", recovery = \"reno\", congestion = \"aimd\"",
         "increase = { policy = \"increase-by-k\", k = 2 }, byte_counting = 2, initial_window = \"rfc3390\"",
-        "initial_ssthresh = \"5 kB\", hystart = true, window_validation = \"half\", restart_after_idle = false",
+        "initial_ssthresh = \"5 kB\", hystart = true, hystart_round_end = \"passed\", window_validation = \"half\", restart_after_idle = false",
         "pipe = \"unreported\", limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
         "syn_retries = 2, syn_ack_retries = 1, out_of_window_acks = 4",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
@@ -311,6 +311,7 @@ fn every_setting_of_a_connection_can_be_said() {
         initial_window: tcp::InitialWindow::Rfc3390,
         initial_ssthresh: Some(5000),
         hystart: true,
+        hystart_round_end: tcp::RoundEnd::Passed,
         validation: tcp::Validation::Half,
         restart_after_idle: false,
         limited_transmit: true,
@@ -377,6 +378,28 @@ fn a_timer_that_restarts_with_a_repair_does_not_expire_while_that_is_on_its_way(
     };
     let (with_repair, without) = (timeouts("retransmission"), timeouts("advance"));
     assert!(10 * with_repair < without && without > 40, "{with_repair} {without}");
+}
+
+#[test]
+fn a_repair_behind_a_full_queue_is_not_taken_for_lost_while_what_is_ahead_of_it_arrives() {
+    // Slow start has filled the queue of a satellite link when a lost segment is found: the repair takes
+    // longer than any segment before it.
+    let satellite = |restart: &str| {
+        format!(
+            "title = \"a satellite\"\nduration = \"8 s\"\n[nodes]\na = {{}}\nb = {{}}\n\
+             [[links]]\nbetween = [\"a\", \"b\"]\nrate = \"4 Mbit/s\"\ndelay = \"270 ms\"\n\
+             queue = \"300 kB\"\nforward = {{ errors = {{ packet = 0.005 }} }}\n\
+             [[flows]]\nfrom = \"a\"\nto = \"b\"\n\
+             tcp = {{ rto = {{ minimum = \"200 ms\", granularity = \"200 ms\", restart = \"{restart}\" }} }}\n"
+        )
+    };
+    let timeouts = |restart: &str| {
+        let of =
+            |seed| run_with(&satellite(restart), seed, &Watch::default()).rows[0].sender.timeouts;
+        (1..=60).filter_map(of).sum::<u64>()
+    };
+    let (with_sacks, without) = (timeouts("sack"), timeouts("retransmission"));
+    assert!(with_sacks == 0 && without > 5, "{with_sacks} {without}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use base::units::Size;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Mechanism, Needs};
 use tcp::{
-    Config, Estimator, MtuProbing, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff,
+    Config, Estimator, MtuProbing, Pipe, Recovery, Reduction, Restart, RoundEnd, SsthreshOnBackoff,
     Validation,
 };
 use toml::Spanned;
@@ -63,6 +63,9 @@ table! {
         /// End the initial slow start once the round trip grows (HyStart++, RFC 9406); without effect
         /// where `initial_ssthresh` is not infinite.
         hystart: bool;
+        /// Which acknowledgment ends a round of HyStart++: the one that reaches what had been sent when the
+        /// round began, or the first one beyond it, as in Linux.
+        hystart_round_end: RoundEnd = Config::default().hystart_round_end;
         /// When the window counts as used, so that it may grow (RFC 7661): if all of it kept the
         /// sender from sending more, or in slow start also if half of it was outstanding (Linux).
         window_validation: Validation = Config::default().validation;
@@ -153,8 +156,8 @@ table! {
         /// them, or those of 4.3BSD Tahoe, whose timers also expire with a tick.
         estimator: Estimator;
         /// What restarts a running timer besides an advance of SND.UNA: a retransmission of the
-        /// segment at SND.UNA (RFC 6675 §6), or nothing (`"advance"`); `"retransmission"` if
-        /// absent.
+        /// segment at SND.UNA (RFC 6675 §6); also SACKs of what was sent before that retransmission
+        /// (`"sack"`, as in Linux); or nothing (`"advance"`). `"retransmission"` if absent.
         restart: Restart;
     }
 }
@@ -243,6 +246,7 @@ pub(crate) fn resolve(
         pipe: tcp.pipe,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
         hystart: tcp.hystart.unwrap_or(defaults.hystart),
+        hystart_round_end: tcp.hystart_round_end,
         mtu_probing: tcp.mtu_probing,
         validation: tcp.window_validation,
         restart_after_idle: tcp.restart_after_idle,

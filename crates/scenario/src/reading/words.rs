@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tcp::congestion::Congestion;
 use tcp::mechanism::{Fields, Strategy, Suppression, Transport};
 use tcp::{
-    Estimator, MtuProbing, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation,
+    Estimator, MtuProbing, Pipe, Recovery, Reduction, Restart, RoundEnd, SsthreshOnBackoff,
+    Validation,
 };
 use wire::PathForm;
 
@@ -37,8 +38,8 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    Recovery Pipe Congestion Reduction Estimator Restart SsthreshOnBackoff Validation MtuProbing
-    Strategy Fields Transport Suppression PathForm Aim
+    Recovery Pipe Congestion Reduction Estimator Restart RoundEnd SsthreshOnBackoff Validation
+    MtuProbing Strategy Fields Transport Suppression PathForm Aim
 }
 
 macro_rules! foreign_words {

@@ -571,7 +571,7 @@ fn a_sweep_goes_where_there_is_something() {
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
          `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `loss_threshold`, `renew_min_rtt`, `byte_counting`, \
-         `initial_window`, `initial_ssthresh`, `hystart`, `window_validation`, `restart_after_idle`, \
+         `initial_window`, `initial_ssthresh`, `hystart`, `hystart_round_end`, `window_validation`, `restart_after_idle`, \
          `limited_transmit`, `delayed_ack`, `rto`, `retries`, \
          `syn_retries`, `syn_ack_retries`, `ssthresh_on_backoff`, `reduction`, \
          `undo`, `frto`, `dsack`, `timestamps`, `require_timestamps`, `ecn`, `fast_open`, `nagle`, `pacing`, `prompt_start`, `mtu_probing`, `keep_alive`, `user_timeout`, \

@@ -2,6 +2,7 @@
 //! function, whatever happens.
 
 use super::*;
+use crate::{Config, RoundEnd};
 use proptest::prelude::*;
 
 /// Something that happens to a controller.
@@ -231,6 +232,14 @@ fn reactive() -> Vec<(&'static str, Congestion)> {
     Congestion::ALL.iter().copied().filter(|&(_, congestion)| !models_path(congestion)).collect()
 }
 
+fn hystart() -> impl Strategy<Value = HyStartRules> {
+    let round_end = prop::sample::select(&[RoundEnd::Reached, RoundEnd::Passed][..]);
+    (any::<bool>(), round_end).prop_map(|(pacing, hystart_round_end)| {
+        let config = Config { pacing, hystart_round_end, byte_counting: None, ..Config::default() };
+        HyStartRules::new(&config)
+    })
+}
+
 /// Thousands of cases, unless the environment asks for another number.
 fn cases() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
@@ -249,7 +258,7 @@ proptest! {
         congestion in prop::sample::select(reactive()),
         increase in prop::sample::select(Increase::ALL),
         byte_counting in prop::option::of(1_u32..10),
-        limit in prop::option::of(prop::sample::select(vec![8, u32::MAX])),
+        hystart in prop::option::of(hystart()),
         mss in mss(),
         segments in 1_u64..100,
         ops in prop::collection::vec(op(), 1..120),
@@ -258,7 +267,7 @@ proptest! {
             congestion: congestion.1,
             increase: increase.1,
             byte_counting,
-            hystart: limit,
+            hystart,
             loss_threshold: None,
             renew_min_rtt: false,
         };
@@ -269,7 +278,7 @@ proptest! {
             now: Time::ZERO,
             una: 0,
             mss,
-            hystart: limit.is_some(),
+            hystart: hystart.is_some(),
             measures,
             before: None,
         };

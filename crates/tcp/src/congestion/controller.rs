@@ -1,6 +1,6 @@
 //! The controller of a connection.
 
-use super::hystart::{HyStart, Step};
+use super::hystart::{HyStart, Rules, Step};
 use super::{AckSample, Algorithm, CongestionControl, Episode, Growth, Lost};
 use base::{Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ pub(crate) struct Controller {
     models_path: bool,
     /// The algorithm or HyStart++ needs samples while the window does not limit the sender.
     needs_every_ack: bool,
-    /// The limit of HyStart++.
-    hystart_limit: Option<u32>,
+    /// HyStart++, if configured.
+    hystart_rules: Option<Rules>,
     /// HyStart++ in the initial slow start, if configured.
     hystart: Option<Box<HyStart>>,
     /// The algorithm before the last reduction; of consecutive timeouts, before the first.
@@ -31,24 +31,24 @@ impl Controller {
         let algorithm = Algorithm::new(growth, window);
         let models_path = algorithm.models_path();
         // One that models the path has no slow start.
-        let hystart_limit = growth.hystart.filter(|_| !models_path);
+        let hystart_rules = growth.hystart.filter(|_| !models_path);
         let mut controller = Controller {
             window: algorithm.window(),
             models_path,
             needs_every_ack: false,
-            hystart_limit,
+            hystart_rules,
             hystart: None,
             prior: None,
             algorithm,
         };
-        controller.set_hystart(hystart_limit);
+        controller.set_hystart(hystart_rules);
         controller
     }
 
-    /// Begins HyStart++ with this limit, or ends it.
-    fn set_hystart(&mut self, limit: Option<u32>) {
-        self.hystart = limit.map(|limit| Box::new(HyStart::new(limit)));
-        self.needs_every_ack = limit.is_some() || self.algorithm.needs_every_ack();
+    /// Begins HyStart++ with these rules, or ends it.
+    fn set_hystart(&mut self, rules: Option<Rules>) {
+        self.hystart = rules.map(|rules| Box::new(HyStart::new(rules)));
+        self.needs_every_ack = rules.is_some() || self.algorithm.needs_every_ack();
     }
 
     /// Changes the algorithm's state, perhaps its window.
@@ -171,7 +171,7 @@ impl Controller {
     pub(crate) fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.prior = None;
         // RFC 9406 §4.3: only while ssthresh is arbitrarily high.
-        self.set_hystart(self.hystart_limit.filter(|_| ssthresh.is_none()));
+        self.set_hystart(self.hystart_rules.filter(|_| ssthresh.is_none()));
         self.change(|algorithm| algorithm.reset(window, ssthresh));
     }
 

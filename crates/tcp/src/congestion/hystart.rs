@@ -5,6 +5,7 @@
 //! round trip falls below that at the start of CSS, the growth was jitter, and slow start resumes.
 
 use super::AckSample;
+use crate::{Config, RoundEnd};
 use base::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -21,17 +22,26 @@ const CSS_DIVISOR: f64 = 4.0;
 /// Rounds that CSS lasts at most, the one in which it begins included (`CSS_ROUNDS`).
 const CSS_ROUNDS: u32 = 5;
 
-/// The segments that one acknowledgment may add, L (RFC 9406 §4.3): no less than appropriate byte
-/// counting adds without HyStart++.
-pub(crate) fn limit(is_paced: bool, byte_counting: Option<u32>) -> u32 {
-    if is_paced { u32::MAX } else { byte_counting.unwrap_or(0).max(8) }
+/// What the RFC leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rules {
+    /// The segments that one acknowledgment may add, L (RFC 9406 §4.3): no less than appropriate byte
+    /// counting adds without HyStart++.
+    limit: u32,
+    round_end: RoundEnd,
+}
+
+impl Rules {
+    pub(crate) fn new(config: &Config) -> Rules {
+        let limit = if config.pacing { u32::MAX } else { config.byte_counting.unwrap_or(0).max(8) };
+        Rules { limit, round_end: config.hystart_round_end }
+    }
 }
 
 /// The state of the initial slow start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HyStart {
-    /// L.
-    limit: u32,
+    rules: Rules,
     /// windowEnd: the round ends when this is acknowledged. `None` before the first
     /// acknowledgment.
     window_end: Option<u64>,
@@ -63,9 +73,9 @@ pub(super) struct Step {
 }
 
 impl HyStart {
-    pub(super) fn new(limit: u32) -> HyStart {
+    pub(super) fn new(rules: Rules) -> HyStart {
         HyStart {
-            limit,
+            rules,
             window_end: None,
             last_min: Duration::MAX,
             min: Duration::MAX,
@@ -85,7 +95,12 @@ impl HyStart {
         if self.samples >= SAMPLES {
             self.compare();
         }
-        let is_over = una >= *self.window_end.get_or_insert(nxt) && self.end_round(nxt);
+        let window_end = *self.window_end.get_or_insert(nxt);
+        let ends = match self.rules.round_end {
+            RoundEnd::Reached => una >= window_end,
+            RoundEnd::Passed => una > window_end,
+        };
+        let is_over = ends && self.end_round(nxt);
         Step { growth, is_over }
     }
 
@@ -93,7 +108,7 @@ impl HyStart {
         if !sample.window_limited {
             return 0.0;
         }
-        let limit = u64::from(self.limit) * u64::from(sample.mss);
+        let limit = u64::from(self.rules.limit) * u64::from(sample.mss);
         let octets = sample.acked.min(limit) as f64;
         if self.css.is_some() { octets / CSS_DIVISOR } else { octets }
     }
@@ -144,7 +159,11 @@ mod tests {
 
     impl Path {
         fn new() -> Path {
-            Path { hystart: HyStart::new(limit(false, None)), una: 0, nxt: 10 * u64::from(MSS) }
+            Path::with(&Config { byte_counting: None, ..Config::default() })
+        }
+
+        fn with(config: &Config) -> Path {
+            Path { hystart: HyStart::new(Rules::new(config)), una: 0, nxt: 10 * u64::from(MSS) }
         }
 
         fn ack(&mut self, segments: u32, rtt: Option<Duration>, window_limited: bool) -> Step {
@@ -222,6 +241,23 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_burst_is_not_taken_for_a_round() {
+        // Each flight waits behind itself, a millisecond more with each segment, and drains before the next.
+        for (round_end, begins) in [(RoundEnd::Reached, true), (RoundEnd::Passed, false)] {
+            let config = Config { hystart_round_end: round_end, ..Config::default() };
+            let mut path = Path::with(&config);
+            let mut is_conservative = false;
+            for flight in [10, 20, 40, 80, 160] {
+                for position in 0..flight {
+                    path.acks(1, 100.0 + f64::from(position));
+                    is_conservative |= path.is_conservative();
+                }
+            }
+            assert_eq!(is_conservative, begins, "{round_end:?}");
+        }
+    }
+
+    #[test]
     fn a_window_grows_by_a_quarter_in_conservative_slow_start() {
         let mut path = Path::new();
         assert!(path.round(100.0).iter().all(|step| step.growth == 1000.0));
@@ -269,8 +305,8 @@ mod tests {
             (false, Some(u32::MAX), 20_000.0),
             (true, Some(2), 20_000.0),
         ] {
-            let hystart = HyStart::new(limit(is_paced, byte_counting));
-            let mut path = Path { hystart, ..Path::new() };
+            let config = Config { pacing: is_paced, byte_counting, ..Config::default() };
+            let mut path = Path::with(&config);
             assert_eq!(path.ack(20, rtt, true).growth, growth);
         }
     }

@@ -16,7 +16,7 @@ mod samples;
 mod westwood;
 
 pub(crate) use controller::Controller;
-pub(crate) use hystart::limit as hystart_limit;
+pub(crate) use hystart::Rules as HyStartRules;
 pub use increase::{Auto, Canit, ConstantRate, Fast, IncreaseByK, Standard};
 pub use increase::{Cap, Increase, IncreaseFunction, RoundTrip};
 pub use prr::{Bound, Progress, Prr};
@@ -291,8 +291,8 @@ pub(crate) struct Growth {
     pub(crate) congestion: Congestion,
     pub(crate) increase: Increase,
     pub(crate) byte_counting: Option<u32>,
-    /// HyStart++, if used, with its limit L in segments.
-    pub(crate) hystart: Option<u32>,
+    /// HyStart++, if used.
+    pub(crate) hystart: Option<HyStartRules>,
     /// As [`crate::Config::loss_threshold`].
     pub(crate) loss_threshold: Option<f64>,
     /// As [`crate::Config::renew_min_rtt`].

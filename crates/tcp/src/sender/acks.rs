@@ -246,6 +246,7 @@ impl Sender {
         } else if outstanding > 0 && !closed {
             if let Some(sent) = sacked.latest {
                 self.deliver(now, newly_sacked, &sent);
+                self.restart_timer_on_sack(now, &sent);
             }
             if duplicate {
                 let sample = self.dupack_sample(now, newly_sacked, sacked.latest);

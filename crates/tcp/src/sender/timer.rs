@@ -5,7 +5,7 @@ use super::Sender;
 use crate::config::SsthreshOnBackoff;
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal, Verdict};
-use crate::scoreboard::Record;
+use crate::scoreboard::{Record, Sent};
 use base::Time;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,15 @@ impl Sender {
         } else {
             self.deadline = at;
             self.timer = Timer::Retransmission;
+        }
+    }
+
+    /// Restarts the retransmission timer, if configured, after a SACK of which the latest segment was `sent` before
+    /// the one at SND.UNA was sent again. A SACK of a later one does not: it says that the retransmission is late.
+    pub(super) fn restart_timer_on_sack(&mut self, now: Time, sent: &Sent) {
+        let is_ahead = |record: &Record| sent.at < record.sent.at;
+        if self.rtt.restarts_on_sack() && self.board.first().is_some_and(is_ahead) {
+            self.start_retransmission_timer(now);
         }
     }
 

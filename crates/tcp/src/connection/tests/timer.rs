@@ -84,6 +84,34 @@ fn a_repair_of_the_first_hole_has_a_full_timeout() {
 }
 
 #[test]
+fn what_was_sent_before_the_repair_of_the_first_hole_extends_its_timeout_if_so_configured() {
+    // Linux: tcp_clean_rtx_queue. The last SACK of a segment ahead of the repair comes at 900 ms, and at
+    // 1000 ms that of one behind it.
+    for (restart, expires) in [(crate::Restart::Retransmission, 1600), (crate::Restart::Sack, 1900)]
+    {
+        let mut t = sending(Config { rto: Rto { restart, ..Rto::default() }, ..config() });
+        t.time(600);
+        for n in 2..=4 {
+            t.send(ack(1).sack(2..=n));
+        }
+        t.recv([data(1)]);
+        t.time(900);
+        for n in 5..=7 {
+            t.send(ack(1).sack(2..=n));
+        }
+        t.recv([data(11)]);
+        t.time(1000);
+        t.send(ack(1).sack(11..=11).sack(2..=7));
+        t.unseen.clear();
+        t.time(expires - 1);
+        t.silent();
+        t.time(expires);
+        t.recv([data(1)]);
+        assert_eq!(t.statistics().timeouts, 1, "{restart:?}");
+    }
+}
+
+#[test]
 fn the_repair_of_a_later_hole_does_not_restart_it() {
     let mut t = sending_only(10, config());
     t.time(200);

@@ -10,7 +10,7 @@ use tcp::mechanism::{
 };
 use tcp::{
     Config, Connectivity, EcnMode, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe,
-    ReceiveWindow, Recovery, Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
+    ReceiveWindow, Recovery, Reduction, Restart, RoundEnd, Rto, SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
 
@@ -233,6 +233,7 @@ fn config() -> impl Strategy<Value = Config> {
             hystart,
             fast_open,
             prompt_start,
+            passed,
         ] = flags;
         let standard = Config::default();
         Config {
@@ -249,6 +250,7 @@ fn config() -> impl Strategy<Value = Config> {
             initial_window,
             initial_ssthresh,
             hystart,
+            hystart_round_end: if passed { RoundEnd::Passed } else { RoundEnd::Reached },
             validation: if half { Validation::Half } else { Validation::Full },
             restart_after_idle,
             limited_transmit,
@@ -344,7 +346,7 @@ fn repair() -> impl Strategy<Value = Repair> {
     )
 }
 
-type Manners = ([bool; 11], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 12], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
@@ -354,7 +356,11 @@ fn rto() -> impl Strategy<Value = Rto> {
         1 => Just(Estimator::Ticks),
         1 => Just(Estimator::Tahoe),
     ];
-    let restart = prop_oneof![3 => Just(Restart::Retransmission), 1 => Just(Restart::Advance)];
+    let restart = prop_oneof![
+        3 => Just(Restart::Retransmission),
+        2 => Just(Restart::Sack),
+        1 => Just(Restart::Advance),
+    ];
     let times = (millis(100..3000), millis(0..1000), maximum, millis(1..500));
     (times, estimator, restart).prop_map(|(times, estimator, restart)| {
         let (initial, minimum, maximum, granularity) = times;
@@ -377,7 +383,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 11].map(|()| likely()),
+        [(); 12].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),

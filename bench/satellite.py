@@ -17,8 +17,8 @@ from typing import Any
 
 import peers
 import record
-import tabular
 import runs
+import tabular
 import worlds
 
 SATELLITE = record.RESULTS / "satellite.json"

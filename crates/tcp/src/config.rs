@@ -366,7 +366,7 @@ impl Default for Rto {
             maximum: Duration::from_secs(60),
             granularity: Duration::from_millis(1),
             estimator: Estimator::Exact,
-            restart: Restart::Retransmission,
+            restart: Restart::Sack,
         }
     }
 }

@@ -320,11 +320,11 @@ pub struct Rto {
 pub enum Restart {
     /// Every advance of SND.UNA, and every retransmission of the segment at SND.UNA (RFC 6675 §6
     /// permits it; Linux and ns-2 do so): the retransmission has a full timeout to arrive.
-    #[default]
     Retransmission,
     /// The same, and every SACK of a segment that was sent before the segment at SND.UNA was sent again
     /// (Linux: `tcp_clean_rtx_queue`): as long as what is ahead of the retransmission in a queue arrives,
     /// the retransmission may be behind it.
+    #[default]
     Sack,
     /// Every advance of SND.UNA only (RFC 6298 §5.3).
     Advance,
@@ -366,7 +366,7 @@ impl Default for Rto {
             maximum: Duration::from_secs(60),
             granularity: Duration::from_millis(1),
             estimator: Estimator::Exact,
-            restart: Restart::Sack,
+            restart: Restart::default(),
         }
     }
 }

@@ -157,7 +157,8 @@ table! {
         estimator: Estimator;
         /// What restarts a running timer besides an advance of SND.UNA: a retransmission of the
         /// segment at SND.UNA (RFC 6675 §6); also SACKs of what was sent before that retransmission
-        /// (`"sack"`, as in Linux); or nothing (`"advance"`). `"retransmission"` if absent.
+        /// (`"sack"`, as in Linux); or nothing (`"advance"`). By the profile if absent: `"sack"` in `modern`,
+        /// `"retransmission"` in others.
         restart: Restart;
     }
 }

@@ -470,8 +470,9 @@ fn with_the_first_alone_excused_another_corruption_of_that_window_counts() {
 
 #[test]
 fn a_retransmission_that_is_lost_unreported_is_left_to_the_timer_as_congestion() {
+    let rto = Rto { restart: crate::Restart::Retransmission, ..Rto::default() };
     for recovery in RECOVERIES {
-        let mut t = sending(with(recovery, Suppression::All));
+        let mut t = sending(Config { rto, ..with(recovery, Suppression::All) });
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);

@@ -2,7 +2,9 @@
 //! MessagePack (MHP, `yavatkar1994`).
 //!
 //! A crate of its own for the text alone: its code, for all that is in the state of a connection, is
-//! several times that of all middleboxes together, and is not optimised (see the workspace's profiles).
+//! twice that of all middleboxes together, and is not optimised (see the workspace's profiles).
+
+pub mod messagepack;
 
 use core::net::IpAddr;
 use relay::{AssociationSnapshot, RelaySnapshot};
@@ -53,13 +55,13 @@ impl Request {
     /// The text.
     #[must_use]
     pub fn to_text(&self) -> Vec<u8> {
-        text(self)
+        messagepack::write(self)
     }
 
     /// The request of a text; `None` if it is of none.
     #[must_use]
     pub fn from_text(text: &[u8]) -> Option<Request> {
-        rmp_serde::from_slice(text).ok()
+        messagepack::read(text).ok()
     }
 }
 
@@ -67,17 +69,12 @@ impl Answer {
     /// The text.
     #[must_use]
     pub fn to_text(&self) -> Vec<u8> {
-        text(self)
+        messagepack::write(self)
     }
 
     /// The answer of a text; `None` if it is of none.
     #[must_use]
     pub fn from_text(text: &[u8]) -> Option<Answer> {
-        rmp_serde::from_slice(text).ok()
+        messagepack::read(text).ok()
     }
-}
-
-/// Writing to memory fails only for types that have no representation.
-fn text(of: &impl Serialize) -> Vec<u8> {
-    rmp_serde::to_vec_named(of).unwrap_or_default()
 }

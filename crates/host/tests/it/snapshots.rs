@@ -357,9 +357,8 @@ impl Line {
 
     /// A host is stored, its clock is set, and the host is restored.
     fn move_host(&mut self, now: Time, end: usize, shift: Shift) {
-        let stored = serde_json::to_string(&self.hosts[end].snapshot(self.clocks[end].of(now)));
-        let stored: HostSnapshot<Program> =
-            serde_json::from_str(&stored.expect("JSON")).expect("the same");
+        let text = json(self.hosts[end].snapshot(self.clocks[end].of(now))).to_string();
+        let stored = snapshot_of(serde_json::from_str(&text).expect("the same"));
         let clock = Shift(self.clocks[end].0.wrapping_add(shift.0));
         let restored = Host::adopt(stored, clock.of(now));
         self.hosts[end] = restored.expect("it is whole");
@@ -368,6 +367,15 @@ impl Line {
             listen(&mut self.hosts[1]);
         }
     }
+}
+
+/// All that tests do with stored hosts goes by these two: each other way would be compiled for all that is in one.
+fn json(snapshot: HostSnapshot<Program>) -> serde_json::Value {
+    serde_json::to_value(snapshot).expect("it is plain data")
+}
+
+fn snapshot_of(json: serde_json::Value) -> HostSnapshot<Program> {
+    serde_json::from_value(json).expect("it is of a snapshot")
 }
 
 /// Something that is done to the line, so many milliseconds after the start.
@@ -497,9 +505,9 @@ fn every_kind_of_traffic_survives_restorations_every_few_milliseconds_under_any_
 fn a_snapshot_of_another_version_is_refused() {
     let (line, now) = busy_line();
     let snapshot = line.hosts[0].snapshot(now);
-    let mut value = serde_json::to_value(snapshot).unwrap();
+    let mut value = json(snapshot);
     value["version"] = 77.into();
-    let snapshot: HostSnapshot<Program> = serde_json::from_value(value).unwrap();
+    let snapshot = snapshot_of(value);
     let refused = Host::adopt(snapshot, now).err();
     let expected = HostSnapshot::<Program>::VERSION;
     assert_eq!(refused, Some(AdoptError::Version { found: 77, expected }));
@@ -508,7 +516,7 @@ fn a_snapshot_of_another_version_is_refused() {
 #[test]
 fn a_snapshot_that_contradicts_itself_is_refused() {
     let (line, now) = busy_line();
-    let value = serde_json::to_value(line.hosts[0].snapshot(now)).unwrap();
+    let value = json(line.hosts[0].snapshot(now));
     let id = &value["connections"][0][0];
     for (field, lie, slot) in [
         ("slots", 0.into(), 0),
@@ -518,7 +526,7 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
     ] {
         let mut value = value.clone();
         value[field] = lie;
-        let snapshot: HostSnapshot<Program> = serde_json::from_value(value).unwrap();
+        let snapshot = snapshot_of(value);
         let refused = Host::adopt(snapshot, now).err();
         assert_eq!(refused, Some(AdoptError::Slot(slot)));
     }

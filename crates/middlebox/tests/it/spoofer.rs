@@ -4,6 +4,7 @@
 
 use base::{Duration, Random, Rate, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr};
+use handoff::messagepack;
 use host::{Application, Host, Middlebox, Opening, Outbox, Outlet, Port, Verdict};
 use middlebox::{Connect, Splitter};
 use proptest::prelude::*;
@@ -473,7 +474,7 @@ enum Handed {
 
 /// As it would be sent.
 fn sent<T: Serialize + DeserializeOwned>(state: &T) -> T {
-    serde_json::from_slice(&serde_json::to_vec(state).unwrap()).unwrap()
+    messagepack::read(&messagepack::write(state)).unwrap()
 }
 
 /// Halves and relays that are left in a box.

@@ -295,6 +295,6 @@ fn what_a_probe_repaired_is_no_recovery_that_lasts() {
     t.time(800);
     t.send(ack(12));
     assert_eq!(t.statistics().reductions, 1);
-    let bbr = serde_json::to_value(t.connection.snapshot(t.now)).unwrap();
+    let bbr = json(t.connection.snapshot(t.now));
     assert!(!bbr.to_string().contains("\"in_recovery\":true"));
 }

@@ -75,10 +75,10 @@ fn a_stored_connection_keeps_what_is_due_at_once() {
 #[test]
 fn a_snapshot_of_another_version_is_refused() {
     let t = established(config());
-    let mut stored = serde_json::to_value(t.connection.snapshot(t.now)).unwrap();
+    let mut stored = json(t.connection.snapshot(t.now));
     let other = Snapshot::VERSION + 1;
     stored["version"] = other.into();
-    let snapshot = serde_json::from_value(stored).unwrap();
+    let snapshot = snapshot_of(stored);
     let refused = Connection::adopt(snapshot, t.now).map(|_| ());
     assert_eq!(refused, Err(AdoptError::Version { found: other, expected: Snapshot::VERSION }));
 }

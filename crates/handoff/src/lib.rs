@@ -2,7 +2,7 @@
 //! MessagePack (MHP, `yavatkar1994`).
 //!
 //! A crate of its own for the text alone: its code, for all that is in the state of a connection, is
-//! twice that of all middleboxes together, and is not optimised (see the workspace's profiles).
+//! several times that of all middleboxes together, and is not optimised (see the workspace's profiles).
 
 pub mod messagepack;
 

@@ -4,7 +4,6 @@
 use crate::network::DEVICES;
 use crate::plane::Plane;
 use base::Time;
-use handoff::messagepack;
 use live::Tun;
 use live::inherit::{inherited, pass_on};
 use live::inline::{Moment, Running};
@@ -143,7 +142,7 @@ fn read(mut file: File) -> Result<(State, Pieces), HandoverError> {
 }
 
 fn read_state(file: &mut impl Read) -> io::Result<(State, Pieces)> {
-    let state: State = messagepack::read(&read_part(file)?).map_err(io::Error::other)?;
+    let state: State = rmp_serde::from_slice(&read_part(file)?).map_err(io::Error::other)?;
     let piece = |&(place, len): &(u64, u32)| {
         let mut bytes = vec![0; len as usize].into_boxed_slice();
         file.read_exact(&mut bytes).map(|()| (place, bytes))
@@ -249,7 +248,7 @@ fn write(state: &State, pieces: &[(u64, &[u8])]) -> io::Result<File> {
     let file = File::from(memfd_create("lasthopd", MemfdFlags::CLOEXEC)?);
     let mut writer = BufWriter::with_capacity(1 << 18, file);
     write_part(&mut writer, format().as_bytes())?;
-    write_part(&mut writer, &messagepack::write(state))?;
+    write_part(&mut writer, &rmp_serde::to_vec_named(state).map_err(io::Error::other)?)?;
     pieces.iter().try_for_each(|(_, bytes)| writer.write_all(bytes))?;
     writer.into_inner().map_err(|error| error.into_error())
 }

@@ -4,8 +4,6 @@
 //! A crate of its own for the text alone: its code, for all that is in the state of a connection, is
 //! several times that of all middleboxes together, and is not optimised (see the workspace's profiles).
 
-pub mod messagepack;
-
 use core::net::IpAddr;
 use relay::{AssociationSnapshot, RelaySnapshot};
 use serde::{Deserialize, Serialize};
@@ -55,13 +53,13 @@ impl Request {
     /// The text.
     #[must_use]
     pub fn to_text(&self) -> Vec<u8> {
-        messagepack::write(self)
+        text(self)
     }
 
     /// The request of a text; `None` if it is of none.
     #[must_use]
     pub fn from_text(text: &[u8]) -> Option<Request> {
-        messagepack::read(text).ok()
+        rmp_serde::from_slice(text).ok()
     }
 }
 
@@ -69,12 +67,17 @@ impl Answer {
     /// The text.
     #[must_use]
     pub fn to_text(&self) -> Vec<u8> {
-        messagepack::write(self)
+        text(self)
     }
 
     /// The answer of a text; `None` if it is of none.
     #[must_use]
     pub fn from_text(text: &[u8]) -> Option<Answer> {
-        messagepack::read(text).ok()
+        rmp_serde::from_slice(text).ok()
     }
+}
+
+/// Writing to memory fails only for types that have no representation.
+fn text(of: &impl Serialize) -> Vec<u8> {
+    rmp_serde::to_vec_named(of).unwrap_or_default()
 }

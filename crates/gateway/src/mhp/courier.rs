@@ -5,7 +5,6 @@ use super::sealed::Sealed;
 use super::{Guests, NetworkKey};
 use crate::plane::Plane;
 use crate::serving::{Exchange, Server};
-use handoff::messagepack;
 use live::inline::{Caller, Pieces};
 use middlebox::mhp::{Answer, Keys, Received, Reply, Request, Transferred};
 use serde::{Deserialize, Serialize};
@@ -131,7 +130,8 @@ impl Office {
         let index =
             pieces.iter().map(|(stream, place, bytes)| (*stream, *place, bytes.len() as u32));
         let parcel = Parcel { answer, pieces: index.collect() };
-        let text = messagepack::write(&parcel);
+        // Writing to memory fails only for types that have no representation.
+        let text = rmp_serde::to_vec_named(&parcel).unwrap_or_default();
         let mut message = (text.len() as u64).to_be_bytes().to_vec();
         message.extend_from_slice(&text);
         pieces.iter().for_each(|(.., bytes)| message.extend_from_slice(bytes));
@@ -222,7 +222,7 @@ fn read(message: &[u8]) -> Option<(Answer, Pieces)> {
     let (len, rest) = message.split_first_chunk()?;
     let (text, mut data) =
         rest.split_at_checked(usize::try_from(u64::from_be_bytes(*len)).ok()?)?;
-    let Parcel { answer, pieces } = messagepack::read(text).ok()?;
+    let Parcel { answer, pieces } = rmp_serde::from_slice(text).ok()?;
     let mut all = Pieces::new();
     for (stream, place, len) in pieces {
         let (bytes, later) = data.split_at_checked(len as usize)?;

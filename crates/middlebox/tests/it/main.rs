@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
 mod handoffs;
-mod messagepack;
 mod messages;
 mod snoop;
 mod spoofer;

@@ -39,7 +39,7 @@ ANSWERS: Mapping[str, Answer] = {
     "lossy": Answer(
         'lasthop advise --rate "2 Mbit/s" --delay "300 ms" --bit-errors 1e-6',
         ("2 Mbit/s", "today", "What limits", "Best", REMEDIES, "Helps less", "The same TCP with"),
-        ('eten = "forward"', 'eten = "backward"', 'congestion = "bbr"'),
+        ('eten = "forward"', 'eten = "backward"', 'congestion = "hybla"'),
     ),
     "bloated": Answer(
         'lasthop advise --rate "2 Mbit/s" --delay "75 ms" --queue "2 MB"',

@@ -45,9 +45,10 @@ def test_a_small_window_is_what_limits_a_long_path() -> None:
 def test_on_a_lossy_satellite_path_notification_helps_most() -> None:
     """Most of what an oracle could win is won by notification."""
     said = advise(Path(rate="2 Mbit/s", delay="300 ms", bit_errors=1e-6), seeds=SEEDS)
-    # Nodes that notify the sender, or the receiver: hardly a difference.
-    assert set(settings(said)[:2]) == {'eten = "backward"', 'eten = "forward"'}
-    best = said.helping[0]
+    # Nodes that notify the sender, or the receiver, of each damaged packet, or of the share of
+    # damaged ones: hardly a difference.
+    assert all(setting.startswith("eten = ") for setting in settings(said)[:3])
+    best = next(one for one in said.helping if one.setting == 'eten = "backward"')
     assert best.gain.value > 2
     assert "middlebox" in best.needs
     assert "clear headers" in best.needs

@@ -81,14 +81,14 @@ IN_GATEWAY = "lasthopd in mode spoof at the hop"
 TEXTBOOK = {
     "geo with random losses": Textbook(
         reason="CUBIC takes each loss for congestion, and needs many round trips of 600 ms to"
-        " recover; a controller that models the path does not. A report of damage has nothing"
-        " to report where packets vanish.",
+        " recover; a controller that models the path does not, and Hybla grows as over 25 ms."
+        " A report of damage has nothing to report where packets vanish.",
         path=Path("2 Mbit/s", "300 ms", loss=0.01),
         limits={"loss", "round trip", "rate"},
         perhaps="slow start",
         helps={'congestion = "bbr"': "a sysctl at the sender"},
         vain=['eten = "backward"', 'receive_window = "1 GB"'],
-        easiest='congestion = "bbr"',
+        easiest='congestion = "hybla"',
     ),
     "geo with damage that the link reports": Textbook(
         reason="What is damaged is not lost to congestion: told so, TCP retransmits and keeps its"
@@ -101,7 +101,7 @@ TEXTBOOK = {
             'congestion = "bbr"': "a sysctl at the sender",
         },
         vain=['receive_window = "1 GB"'],
-        easiest='congestion = "bbr"',
+        easiest='congestion = "hybla"',
     ),
     "long fat path with a small receive window": Textbook(
         reason="64 KiB in a round trip of 100 ms are 5 Mb/s, whatever the sender does.",

@@ -4,7 +4,6 @@
 
 use base::{Duration, Random, Rate, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr};
-use handoff::messagepack;
 use host::{Application, Host, Middlebox, Opening, Outbox, Outlet, Port, Verdict};
 use middlebox::{Connect, Splitter};
 use proptest::prelude::*;
@@ -474,7 +473,7 @@ enum Handed {
 
 /// As it would be sent.
 fn sent<T: Serialize + DeserializeOwned>(state: &T) -> T {
-    messagepack::read(&messagepack::write(state)).unwrap()
+    rmp_serde::from_slice(&rmp_serde::to_vec_named(state).unwrap()).unwrap()
 }
 
 /// Halves and relays that are left in a box.

@@ -70,6 +70,8 @@ PARTS = ("hop", "long", "machine")
 PAGE, OBJECTS, OBJECT, CONNECTIONS = 20_000, 30, 10_000, 6
 #: Attempts while the machine is too busy, and seconds that a page may take.
 ATTEMPTS, PATIENCE = 2, 120
+#: Runs of the lab for a prediction: single ones differ.
+PREDICTIONS = 9
 
 
 def full() -> bool:
@@ -181,16 +183,17 @@ def one(
 
 
 def predicted(
-    programs: Mapping[str, Path], hop: Hop, candidate: Candidate, seconds: float, runs: int
+    programs: Mapping[str, Path], hop: Hop, candidate: Candidate, seconds: float
 ) -> float | None:
-    """The goodput that the lab predicts for `lasthopd`: the median of as many runs."""
+    """The goodput that the lab predicts for `lasthopd`: the median of some runs."""
     if candidate.kind != "lasthopd" or hop.burst:
         return None
     with tempfile.TemporaryDirectory() as folder:
         text = candidate.scenario(programs["lasthopd"], hop, Path(folder))
     scenario = lasthop.Scenario.from_toml(text).set(duration=f"{seconds:g} s")
     found: list[float] = [
-        lasthop.run(scenario, seed=seed).rows["payload_bps"][0] for seed in range(1, runs + 1)
+        lasthop.run(scenario, seed=seed).rows["payload_bps"][0]
+        for seed in range(1, PREDICTIONS + 1)
     ]
     return round(1e-6 * statistics.median(found), 3)
 
@@ -229,7 +232,7 @@ def hops(
             record.say(f"{about}, page {row['page_s']} s{' void' if row['void'] else ''}{wrong}")
     for (hop, candidate), rows in found.items():
         row = summary(hop, candidate, rows)
-        yield row | {"predicted_mbps": predicted(programs, hop, candidate, seconds, repeats)}
+        yield row | {"predicted_mbps": predicted(programs, hop, candidate, seconds)}
 
 
 def summary(hop: Hop, candidate: Candidate, rows: Sequence[record.Row]) -> record.Row:

@@ -266,11 +266,9 @@ mod tests {
 
     #[test]
     fn a_probe_follows_two_round_trips_whatever_the_bound_of_the_variance_term() {
-        for (estimator, round_trip, expected) in [
-            (Estimator::Exact, 40, 80),
-            (Estimator::Exact, 0, 2),
-            (Estimator::Ticks, 40, 400),
-        ] {
+        for (estimator, round_trip, expected) in
+            [(Estimator::Exact, 40, 80), (Estimator::Exact, 0, 2), (Estimator::Ticks, 40, 400)]
+        {
             let mut rtt = rtt(200, 0, estimator);
             samples(&mut rtt, 100, round_trip);
             assert_eq!(rtt.probe_timeout(), Duration::from_millis(expected), "{estimator:?}");

@@ -84,7 +84,7 @@ fn a_repair_of_the_first_hole_has_a_full_timeout() {
 }
 
 #[test]
-fn what_was_sent_before_the_repair_of_the_first_hole_extends_its_timeout_unless_configured_otherwise() {
+fn what_was_sent_before_a_repair_extends_its_timeout_unless_configured_otherwise() {
     // Linux: tcp_clean_rtx_queue. The last SACK of a segment ahead of the repair comes at 900 ms, and at
     // 1000 ms that of one behind it.
     for (restart, expires) in [(crate::Restart::Retransmission, 1600), (crate::Restart::Sack, 1900)]

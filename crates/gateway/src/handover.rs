@@ -21,7 +21,7 @@ use std::sync::mpsc;
 use thiserror::Error;
 
 /// The variable in which the new program finds the numbers of the descriptors: for each worker, that of the file, those
-/// of its queues of the devices of LAN and WAN, and those of the queues of SYNs there, or [`NONE`].
+/// of its queues of the devices of LAN and WAN, and those of the queues of SYNs there, or -1 where there is none.
 pub const VARIABLE: &str = "LASTHOPD_HANDOVER";
 
 /// In the place of a queue of SYNs that there is not.

@@ -95,7 +95,7 @@ fn links() -> Vec<(&'static str, Config)> {
 const GOLDEN: [(&str, u64); 10] = [
     ("gilbert-elliott", 0x9aa42b72dd50934b),
     ("bursts", 0x0215dafa2a33c871),
-    ("fades", 0xefba8ff8ef388b44),
+    ("fades", 0x8fc52f7bcd5e5bd8),
     ("impairments", 0x207dd2de74a3b555),
     ("variations", 0xe101a8e811021b39),
     ("red", 0xbac0014b8692c6a6),

@@ -234,7 +234,7 @@ fn exchange(label: &str, key: &[u8]) -> Option<Exchange> {
     let outcome = emulation.stop().unwrap();
     // Linux 6.1 in user mode cannot restore the registers of processors with AMX, and ends as it boots.
     if console.contains("ptrace set fp regs failed") {
-        skip("user-mode Linux does not know the registers of this processor");
+        skip(&"user-mode Linux does not know the registers of this processor");
         return None;
     }
     Some(Exchange { arrived, console, packets, outcome })

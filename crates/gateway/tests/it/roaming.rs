@@ -908,8 +908,12 @@ fn serve(listener: &TcpListener) {
     }
 }
 
+/// How long a transfer may stand still. The kernel's TCP at its ends waits for up to two minutes between its
+/// retransmissions (TCP_RTO_MAX), and here most of what would let them pass may be lost for as long.
+const PATIENCE: Duration = Duration::from_secs(180);
+
 fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(90)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let mut head = [0; 16];
     stream.read_exact(&mut head)?;
     let [number, len] = [&head[..8], &head[8..]].map(|b| u64::from_be_bytes(b.try_into().unwrap()));
@@ -1103,8 +1107,8 @@ impl Network {
                         let connect = || TcpStream::connect((server, 80));
                         // While a station is away, none may be there to answer.
                         let Ok(stream) = self.mobile.run(connect).unwrap() else { continue };
-                        stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
-                        stream.set_write_timeout(Some(Duration::from_secs(90))).unwrap();
+                        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                        stream.set_write_timeout(Some(PATIENCE)).unwrap();
                         let is_whole = transfer(stream, number, len);
                         outcomes[usize::from(!is_whole)].fetch_add(1, Ordering::Relaxed);
                     }

@@ -211,7 +211,7 @@ def test_nothing_printed_has_them_either(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_file_that_its_keeper_removes_meanwhile_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock of a file that has no name any more keeps nobody away."""
+    """A lock on a file that was removed meanwhile does not count."""
     import fcntl  # Not on every platform.
 
     path, lock = tmp_path / "rows.part", fcntl.flock

@@ -28,6 +28,9 @@ pub(crate) struct Pacing {
     most: Option<Rate>,
     /// When what was sent has left at the present pace.
     next: Time,
+    /// A segment has waited for that time.
+    #[serde(skip)]
+    waited: bool,
     /// Bytes that may be in flight in addition, because the timeout has passed.
     extra: u64,
 }
@@ -47,9 +50,11 @@ pub(crate) struct Copy {
 impl Pacing {
     /// Segments that may be in flight although the round trip is short.
     const LEAST_FLIGHT: u64 = 24;
-    /// Segments and time for which a late wake is made up.
+    /// Segments and time without transmission that are made up for.
     const BURST: u64 = 8;
     const LONGEST_BURST: Duration = Duration::from_millis(5);
+    /// The same while a segment waited: a busy machine wakes a process as late as this.
+    const LATE: Duration = Duration::from_millis(10);
     /// Segments that may follow the probe of a timeout (RFC 9002 §6.2.4).
     const WITH_PROBE: u64 = 2;
 
@@ -60,7 +65,7 @@ impl Pacing {
             (false, Some(rate)) => Source::Known(rate),
             (false, None) => Source::Measured(Box::new(Measured::new(segment))),
         };
-        Pacing { source, segment, most: config.rate, next: Time::ZERO, extra: 0 }
+        Pacing { source, segment, most: config.rate, next: Time::ZERO, waited: false, extra: 0 }
     }
 
     /// Another hop has other settings. What was measured of the last one is where measuring begins, and the window of
@@ -122,10 +127,18 @@ impl Pacing {
         self.next
     }
 
+    /// A segment waits for that time.
+    pub(crate) fn on_wait(&mut self) {
+        self.waited = true;
+    }
+
     /// A packet of `size` is sent. Those that are no segments are counted and not delayed.
     pub(crate) fn on_sent(&mut self, now: Time, size: u64, rtt: &Rtt) {
         let Some(pace) = self.pace(rtt) else { return };
-        let burst = pace.time_for(Pacing::BURST * self.segment).min(Pacing::LONGEST_BURST);
+        let burst = match self.waited {
+            true => Pacing::LATE,
+            false => pace.time_for(Pacing::BURST * self.segment).min(Pacing::LONGEST_BURST),
+        };
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(burst.as_nanos()));
         self.next = self.next.max(earliest) + pace.time_for(size);
     }
@@ -140,9 +153,15 @@ impl Pacing {
 
     /// There is nothing to send, although it might be sent.
     pub(crate) fn on_idle(&mut self) {
+        self.waited = false;
         if let Source::Measured(measured) = &mut self.source {
             measured.on_idle();
         }
+    }
+
+    /// What is in flight lets nothing follow.
+    pub(crate) fn on_blocked(&mut self) {
+        self.waited = false;
     }
 
     /// A copy has arrived.

@@ -207,7 +207,7 @@ impl Hop {
     /// A half whose peer is over the hop has sent `segments` segments, with so many bytes of data in
     /// each and of headers.
     fn on_sent(&mut self, now: Time, flow: FlowId, (data, headers): (u32, u32), total: u32) {
-        if self.pace.charge(now, total) {
+        if self.pace.charge(now, total, self.wake != Time::NEVER) {
             self.on_idle();
         }
         self.scheduler.charge(flow, total);

@@ -12,9 +12,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Time without transmission that is made up for afterwards: a wake comes late, or
-    /// [`Pace::WAKE`] after the hop was free.
+    /// Time without transmission that is made up for afterwards: a wake comes [`Pace::WAKE`] after
+    /// the hop was free.
     const BURST: Duration = Duration::from_millis(2);
+    /// The same while a segment waited: a busy machine wakes a process as late as this.
+    const LATE: Duration = Duration::from_millis(10);
     /// The shortest time between wakes: so long a burst of segments is sent at once.
     const WAKE: Duration = Duration::from_millis(1);
 
@@ -36,10 +38,11 @@ impl Pace {
         self.free_at.max(now + Pace::WAKE)
     }
 
-    /// So many bytes are sent. Returns whether the hop was idle before, which is not made up for.
-    pub(super) fn charge(&mut self, now: Time, bytes: u32) -> bool {
+    /// So many bytes are sent, for which a segment `waited` or which just came. Returns whether the
+    /// hop was idle before, which is not made up for.
+    pub(super) fn charge(&mut self, now: Time, bytes: u32, waited: bool) -> bool {
         let Some(rate) = self.rate else { return false };
-        let earliest = now - Pace::BURST;
+        let earliest = now - if waited { Pace::LATE } else { Pace::BURST };
         let was_idle = self.free_at < earliest;
         self.free_at = self.free_at.max(earliest) + rate.time_for(bytes.into());
         was_idle
@@ -54,15 +57,15 @@ mod tests {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    /// Bytes sent in packets of 1000 from `from` on, at most until `end`.
-    fn sent(pace: &mut Pace, from: Time, end: Time) -> u32 {
-        let (mut now, mut bytes) = (from, 0);
+    /// Bytes sent in packets of 1000 from `from` on, at most until `end`; each wake comes so `late`.
+    fn sent(pace: &mut Pace, from: Time, end: Time, late: Duration) -> u32 {
+        let (mut now, mut bytes, mut waited) = (from, 0, false);
         while now < end {
             while pace.allows(now) {
-                pace.charge(now, 1000);
+                pace.charge(now, 1000, waited);
                 bytes += 1000;
             }
-            now = pace.next(now);
+            (now, waited) = (pace.next(now) + late, true);
         }
         bytes
     }
@@ -73,20 +76,38 @@ mod tests {
         for (mbps, burst) in [(1, 2000), (10, 4000), (1000, 252_000)] {
             let mut pace = Pace::new(Rate::from_bps(mbps * 1_000_000));
             let (start, end) = (millis(10_000), millis(11_000));
-            let bytes = u64::from(sent(&mut pace, start, end));
+            let bytes = u64::from(sent(&mut pace, start, end, Duration::ZERO));
             let rate = mbps * 125_000;
             assert!((rate..=rate + burst).contains(&bytes), "{mbps} Mbit/s: {bytes}");
         }
     }
 
     #[test]
+    fn late_wakes_do_not_lower_the_rate() {
+        for late in [3, 9] {
+            let mut pace = Pace::new(Rate::from_bps(100_000_000));
+            let late = Duration::from_millis(late);
+            let bytes = sent(&mut pace, millis(10_000), millis(11_000), late);
+            assert!((12_300_000..=12_600_000).contains(&bytes), "{late}: {bytes}");
+        }
+    }
+
+    #[test]
+    fn later_wakes_give_no_longer_bursts() {
+        let mut pace = Pace::new(Rate::from_bps(100_000_000));
+        let bytes = sent(&mut pace, millis(10_000), millis(11_000), Duration::from_millis(49));
+        // In 20 wakes, 10 ms each but the first.
+        assert!((2_350_000..=2_500_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
     fn idle_time_gives_no_more_than_a_burst() {
         let mut pace = Pace::new(Rate::from_bps(8_000_000));
-        assert_eq!(sent(&mut pace, millis(1), millis(2)), 2000);
-        assert!(pace.charge(millis(5000), 1000));
+        assert_eq!(sent(&mut pace, millis(1), millis(2), Duration::ZERO), 2000);
+        assert!(pace.charge(millis(5000), 1000, false));
         let mut more = 0;
         while pace.allows(millis(5000)) {
-            assert!(!pace.charge(millis(5000), 1000));
+            assert!(!pace.charge(millis(5000), 1000, false));
             more += 1;
         }
         assert_eq!(more, 2);

@@ -83,7 +83,14 @@ impl Association {
     }
 
     fn next_segment(&mut self, now: Time) -> Option<(Pdu, Payload)> {
-        if self.sender.pacing.next() > now || !self.flight_allows() {
+        if !self.flight_allows() {
+            self.sender.pacing.on_blocked();
+            return None;
+        }
+        if self.sender.pacing.next() > now {
+            if self.has_segment() {
+                self.sender.pacing.on_wait();
+            }
             return None;
         }
         if let Some((number, record)) = self.sender.first_lost() {

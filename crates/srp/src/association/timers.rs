@@ -60,7 +60,7 @@ impl Association {
     }
 
     /// Whether there is a segment to be sent, as far as the peer accepts it.
-    fn has_segment(&self) -> bool {
+    pub(super) fn has_segment(&self) -> bool {
         self.phase == Phase::Open
             && (self.sender.has_lost() || (self.slots.has_active() && self.sender.accepts_new()))
     }

@@ -15,6 +15,8 @@ struct Case {
     /// Packets.
     queue: usize,
     known: bool,
+    /// See [`World::tick`].
+    tick: Duration,
 }
 
 impl Case {
@@ -64,6 +66,7 @@ fn run(case: &Case, seed: u64, seconds: u64) -> Result {
         ..Config::default()
     };
     let mut world = World::new([config.clone(), config], hop(case, seed));
+    world.tick = case.tick;
     world.settle(0);
     let user = User { connection: 1, reads: u32::MAX, ..User::default() };
     let server = user.clone();
@@ -113,7 +116,7 @@ fn cases(known: bool) -> Vec<Case> {
             Loss::Bursts(0.1, 4.0),
         ] {
             for queue in [20, pipe(mbps, rtt).max(20)] {
-                all.push(Case { mbps, rtt, loss, queue, known });
+                all.push(Case { mbps, rtt, loss, queue, known, tick: Duration::ZERO });
             }
         }
     }
@@ -154,4 +157,17 @@ fn a_hop_of_known_rate_is_used_fully() {
 #[test]
 fn a_hop_of_unknown_rate_is_used_fully() {
     check(false);
+}
+
+#[test]
+fn late_wakes_do_not_lower_the_rate() {
+    for (mbps, rtt) in [(20.0, 600), (50.0, 100)] {
+        for loss in [0.0, 0.01] {
+            let loss = Loss::Uniform(loss);
+            let tick = Duration::from_millis(8);
+            let case = Case { mbps, rtt, loss, queue: pipe(mbps, rtt), known: true, tick };
+            let result = run(&case, 1, 20);
+            assert!(result.goodput >= 0.97, "{mbps} Mbit/s, {loss:?}: {}", result.goodput);
+        }
+    }
 }

@@ -50,6 +50,8 @@ pub(crate) struct World {
     pub(crate) is_on_wire: bool,
     /// All that is sent is lost: the link is down.
     pub(crate) is_down: bool,
+    /// The machines of both ends are busy: the ends see what happens at multiples of this time only.
+    pub(crate) tick: Duration,
 }
 
 pub(crate) const TOKEN: u32 = 77;
@@ -74,6 +76,7 @@ impl World {
             config: accepting,
             is_on_wire: false,
             is_down: false,
+            tick: Duration::ZERO,
         }
     }
 
@@ -198,7 +201,11 @@ impl World {
                 wake => Time::from_nanos(wake.as_nanos().saturating_sub(end.ahead.as_nanos())),
             }
         });
-        wakes.fold(arrival, Time::min).max(self.now)
+        let next = wakes.fold(arrival, Time::min).max(self.now);
+        match (next, self.tick.as_nanos()) {
+            (Time::NEVER, _) | (_, 0) => next,
+            (next, tick) => Time::from_nanos(next.as_nanos().next_multiple_of(tick)),
+        }
     }
 
     /// Runs until a time.

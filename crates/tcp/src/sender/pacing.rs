@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 const UNIT: Duration = Duration::from_millis(1);
 
 /// Where segments leave in units, timers are those of a real machine, which may be late. Of what
-/// was held back, so much is caught up: the wait for a unit, and as much delay of the timer.
-const LATE: Duration = Duration::from_millis(2);
+/// was held back, so much is caught up: the wait for a unit, and what a busy machine may delay.
+const LATE: Duration = Duration::from_millis(10);
 
 /// The times of transmission of a paced sender. Without pacing, nothing is ever held back.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -152,7 +152,7 @@ fn sent_with_timers_late_by(t: &mut Diagram, late: Duration, span: Duration) -> 
 
 #[test]
 fn late_timers_do_not_lower_the_rate_of_units() {
-    for late in [0, 100, 500, 900].map(Duration::from_micros) {
+    for late in [0, 100, 500, 900, 8000].map(Duration::from_micros) {
         for is_in_disorder in [false, true] {
             let config = Config { recovery: Recovery::Sack, mss: 100, ..paced(600) };
             let mut t = established(Config { initial_ssthresh: Some(60_000), ..config });
@@ -170,7 +170,9 @@ fn late_timers_do_not_lower_the_rate_of_units() {
             };
             let sent = sent_with_timers_late_by(&mut t, late, Duration::from_millis(50));
             let share = sent as f64 / (50.0 * each_ms);
-            assert!((0.96..1.04).contains(&share), "{late:?}, {is_in_disorder}: {share}");
+            // The last of them may be due after the end.
+            let least = 0.96 - late.as_secs_f64() / 0.05;
+            assert!((least..1.04).contains(&share), "{late:?}, {is_in_disorder}: {share}");
         }
     }
 }

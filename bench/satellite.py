@@ -40,9 +40,9 @@ SETTINGS: dict[str, Mapping[str, str]] = {
 }
 #: Those of the retransmission timer, of which the scenario has the last.
 TIMERS: dict[str, Mapping[str, str]] = {
-    "`modern`": {"minimum": "1 s", "granularity": "1 ms"},
-    '`minimum = "200 ms"`': {"minimum": "200 ms", "granularity": "1 ms"},
-    "`minimum` and `granularity` of 200 ms, as in Linux": {},
+    "`modern`": {"minimum": "1 s", "minimum_variance": "0 s"},
+    '`minimum = "200 ms"`': {"minimum": "200 ms", "minimum_variance": "0 s"},
+    "`minimum` and `minimum_variance` of 200 ms, as in Linux": {},
 }
 
 

@@ -23,6 +23,7 @@ pub(crate) struct Endpoint {
     pub(crate) error: Option<Errno>,
     /// The number of events so far, for epoll's edge triggering.
     pub(crate) changes: u64,
+    /// When data has come last, or before any, when it was established.
     pub(crate) data_at: Option<Time>,
     /// The stream of written bytes ([`crate::Stack`]).
     pub(crate) stream: Option<u32>,
@@ -47,7 +48,7 @@ impl Application for Endpoint {
         } else if events.contains(Events::UNREACHABLE) {
             self.error = Some(Errno::CONNREFUSED);
         }
-        if events.contains(Events::READABLE) {
+        if events.intersects(Events::READABLE | Events::CONNECTED) {
             self.data_at = Some(now);
         }
     }

@@ -30,6 +30,11 @@ fn number(value: &[u8]) -> Result<i32, Errno> {
     Ok(i32::from_ne_bytes(*bytes))
 }
 
+/// What the options of IP take, too (Linux).
+fn byte_or_number(value: &[u8]) -> Result<i32, Errno> {
+    if let [byte] = value { Ok(i32::from(*byte)) } else { number(value) }
+}
+
 fn positive<T: TryFrom<i32>>(value: &[u8]) -> Result<T, Errno> {
     T::try_from(number(value)?).map_err(|_| Errno::INVAL)
 }
@@ -93,6 +98,14 @@ impl Stack {
                     });
                 }
             }
+            (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => {
+                let millis = positive::<u32>(value)?;
+                options.user_timeout = millis;
+                let timeout = options.user_timeout();
+                if let Ok(place) = self.place(fd) {
+                    self.using(place, |connection, _| connection.set_user_timeout(timeout));
+                }
+            }
             (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => options.keep_alive = number(value)? != 0,
             (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => {
                 let idle = positive::<u16>(value)?;
@@ -102,7 +115,12 @@ impl Stack {
                 options.keep_alive_idle = Some(Duration::from_secs(u64::from(idle)));
             }
             name if KEPT.contains(&name) => {
-                options.kept.insert(name, number(value)?);
+                let value = if name.0 == libc::IPPROTO_IP {
+                    byte_or_number(value)?
+                } else {
+                    number(value)?
+                };
+                options.kept.insert(name, value);
             }
             _ => return Err(Errno::NOPROTOOPT),
         }
@@ -158,6 +176,7 @@ impl Stack {
             }
             (libc::SOL_SOCKET, libc::SO_MEMINFO) => return self.memory(fd),
             (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => i32::from(options.keep_alive),
+            (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => options.user_timeout as i32,
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => i32::from(options.nodelay),
             (libc::IPPROTO_TCP, libc::TCP_CORK) => i32::from(options.corked),
             (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(options.reports_inq),

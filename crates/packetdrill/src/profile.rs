@@ -177,7 +177,11 @@ fn linux(config: Config) -> Config {
         validation: Validation::Half,
         restart_after_idle: sysctl("tcp_slow_start_after_idle", 1) != 0,
         delayed_ack: None,
-        rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },
+        rto: Rto {
+            minimum: Duration::from_millis(200),
+            minimum_variance: Duration::from_millis(200),
+            ..Rto::default()
+        },
         reduction: Reduction::Prr,
         recovery: match (sysctl("tcp_sack", 1), sysctl("tcp_recovery", 1) & 1) {
             (0, _) => Recovery::NewReno,

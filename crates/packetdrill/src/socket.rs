@@ -81,6 +81,8 @@ pub(crate) struct Options {
     pub(crate) connects_fast: bool,
     /// Retransmissions of a SYN (`TCP_SYNCNT`).
     pub(crate) syn_retries: Option<u32>,
+    /// Milliseconds without progress; 0 is never (`TCP_USER_TIMEOUT`).
+    pub(crate) user_timeout: u32,
     pub(crate) keep_alive: bool,
     /// Silence before the first keep-alive probe (`TCP_KEEPIDLE`).
     pub(crate) keep_alive_idle: Option<Duration>,
@@ -103,6 +105,7 @@ impl Options {
             accepts_fast_open: None,
             connects_fast: false,
             syn_retries: None,
+            user_timeout: 0,
             keep_alive: false,
             keep_alive_idle: None,
             linger: None,
@@ -119,12 +122,17 @@ impl Options {
             self.receive_buffer.map_or(config.receive_window, ReceiveWindow::fixed);
         config.congestion = self.congestion.unwrap_or(config.congestion);
         config.syn_retries = self.syn_retries.unwrap_or(config.syn_retries);
+        config.user_timeout = self.user_timeout();
         if self.keep_alive {
             let usual = KeepAlive::default();
             let idle = self.keep_alive_idle.unwrap_or(usual.idle);
             config.keep_alive = Some(KeepAlive { idle, ..usual });
         }
         config
+    }
+
+    pub(crate) fn user_timeout(&self) -> Option<Duration> {
+        Some(Duration::from_millis(u64::from(self.user_timeout))).filter(|_| self.user_timeout > 0)
     }
 
     /// Whether `close` aborts the connection (`SO_LINGER` with no time).

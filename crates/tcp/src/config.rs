@@ -306,8 +306,11 @@ pub struct Rto {
     pub minimum: Duration,
     /// Upper bound, back-off included.
     pub maximum: Duration,
-    /// Clock granularity G: the lower bound of the variance term.
+    /// Clock granularity G: a lower bound of the variance term, and half of the shortest time after which a
+    /// loss probe is sent.
     pub granularity: Duration,
+    /// A further lower bound of the variance term, 4 RTTVAR, of [`Estimator::Exact`] (Linux: `tcp_rto_min`).
+    pub minimum_variance: Duration,
     /// The round-trip estimator.
     pub estimator: Estimator,
     /// What restarts a running retransmission timer.
@@ -365,6 +368,7 @@ impl Default for Rto {
             minimum: Duration::from_secs(1),
             maximum: Duration::from_secs(60),
             granularity: Duration::from_millis(1),
+            minimum_variance: Duration::ZERO,
             estimator: Estimator::Exact,
             restart: Restart::default(),
         }

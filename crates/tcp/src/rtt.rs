@@ -90,12 +90,7 @@ impl Rtt {
     #[must_use]
     #[inline]
     pub fn probe_timeout(&self) -> Duration {
-        let tick = match self.config.estimator {
-            // The granularity is only the variance term's lower bound here.
-            Estimator::Exact => Duration::from_millis(1),
-            Estimator::Ticks | Estimator::Tahoe => self.config.granularity,
-        };
-        let two_round_trips = |srtt: Duration| (srtt * 2).max(tick * 2);
+        let two_round_trips = |srtt: Duration| (srtt * 2).max(self.config.granularity * 2);
         self.smoothed().map_or(Duration::from_secs(1), two_round_trips)
     }
 
@@ -110,7 +105,8 @@ impl Rtt {
             (self.sampled, self.srtt, self.rttvar) = (true, rtt, rtt / 2);
         }
         let deviation = Duration::from_nanos(self.rttvar) * 4;
-        Duration::from_nanos(self.srtt) + deviation.max(self.config.granularity)
+        let bound = self.config.granularity.max(self.config.minimum_variance);
+        Duration::from_nanos(self.srtt) + deviation.max(bound)
     }
 
     /// 4.3BSD's arithmetic (Jacobson 1988, appendix A): a round trip is the number of ticks of the
@@ -265,13 +261,36 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_follows_two_round_trips_whatever_the_bound_of_the_variance_term() {
-        for (estimator, round_trip, expected) in
-            [(Estimator::Exact, 40, 80), (Estimator::Exact, 0, 2), (Estimator::Ticks, 40, 400)]
-        {
-            let mut rtt = rtt(200, 0, estimator);
+    fn a_probe_follows_two_round_trips_or_ticks_whatever_the_bound_of_the_variance_term() {
+        for (granularity, estimator, round_trip, expected) in [
+            (1, Estimator::Exact, 40, 80),
+            (1, Estimator::Exact, 0, 2),
+            (50, Estimator::Exact, 40, 100),
+            (200, Estimator::Ticks, 40, 400),
+        ] {
+            let mut rtt = rtt(granularity, 0, estimator);
+            rtt.config.minimum_variance = Duration::from_millis(200);
             samples(&mut rtt, 100, round_trip);
             assert_eq!(rtt.probe_timeout(), Duration::from_millis(expected), "{estimator:?}");
+        }
+    }
+
+    #[test]
+    fn the_timeout_stays_above_the_round_trip_by_the_larger_bound_of_the_variance_term() {
+        for (granularity, minimum_variance, expected) in
+            [(1, 200, 840), (100, 200, 840), (300, 200, 940)]
+        {
+            let mut rtt = rtt(granularity, 0, Estimator::Exact);
+            rtt.config.minimum_variance = Duration::from_millis(minimum_variance);
+            // Four times the half of the first round trip is more than any bound.
+            samples(&mut rtt, 1, 640);
+            assert_eq!(rtt.rto(), Duration::from_millis(1920));
+            samples(&mut rtt, 200, 640);
+            assert_eq!(
+                rtt.rto(),
+                Duration::from_millis(expected),
+                "{granularity} {minimum_variance}"
+            );
         }
     }
 

@@ -356,6 +356,10 @@ impl Sender {
         self.config.syn_retries = retries.min(self.config.retries);
     }
 
+    pub(crate) fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+        self.user_timeout = timeout;
+    }
+
     /// Timeouts since the last progress.
     pub(crate) fn consecutive_timeouts(&self) -> u32 {
         self.consecutive_timeouts

@@ -288,7 +288,7 @@ fn every_setting_of_a_connection_can_be_said() {
         "initial_ssthresh = \"5 kB\", hystart = true, hystart_round_end = \"passed\", window_validation = \"half\", restart_after_idle = false",
         "pipe = \"unreported\", limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
         "syn_retries = 2, syn_ack_retries = 1, out_of_window_acks = 4",
-        "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
+        "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", minimum_variance = \"3 ms\", \
          estimator = \"exact\", restart = \"advance\" }",
         "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, frto = true, dsack = true",
         "timestamps = true, require_timestamps = true, ecn = true, fast_open = true, nagle = false, pacing = true, prompt_start = true, mtu_probing = \"black-hole\", user_timeout = \"100 s\"",
@@ -321,6 +321,7 @@ fn every_setting_of_a_connection_can_be_said() {
             minimum: Duration::from_millis(1),
             maximum: Duration::from_secs(9),
             granularity: Duration::from_millis(2),
+            minimum_variance: Duration::from_millis(3),
             estimator: Estimator::Exact,
             restart: tcp::Restart::Advance,
         },
@@ -390,7 +391,7 @@ fn a_repair_behind_a_full_queue_is_not_taken_for_lost_while_what_is_ahead_of_it_
              [[links]]\nbetween = [\"a\", \"b\"]\nrate = \"4 Mbit/s\"\ndelay = \"270 ms\"\n\
              queue = \"300 kB\"\nforward = {{ errors = {{ packet = 0.005 }} }}\n\
              [[flows]]\nfrom = \"a\"\nto = \"b\"\n\
-             tcp = {{ rto = {{ minimum = \"200 ms\", granularity = \"200 ms\", restart = \"{restart}\" }} }}\n"
+             tcp = {{ rto = {{ minimum = \"200 ms\", minimum_variance = \"200 ms\", restart = \"{restart}\" }} }}\n"
         )
     };
     let timeouts = |restart: &str| {

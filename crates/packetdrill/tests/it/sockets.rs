@@ -231,6 +231,7 @@ fn options_are_what_they_were_set_to() {
         ((libc::IPPROTO_TCP, libc::TCP_CORK), 1),
         ((libc::IPPROTO_TCP, libc::TCP_MAXSEG), 1100),
         ((libc::IPPROTO_TCP, libc::TCP_INQ), 1),
+        ((libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT), 3000),
     ] {
         assert_ne!(number(stack, name), value, "{name:?}");
         stack.set_option(fd, name, &value.to_ne_bytes()).unwrap();
@@ -244,6 +245,35 @@ fn options_are_what_they_were_set_to() {
     assert_eq!(stack.set_option(fd, unknown, &[0; 4]), Err(Errno::NOPROTOOPT));
     let nodelay = (libc::IPPROTO_TCP, libc::TCP_NODELAY);
     assert_eq!(stack.set_option(fd, nodelay, &[1, 2]), Err(Errno::INVAL));
+    assert_eq!(stack.set_option(fd, nodelay, &[1]), Err(Errno::INVAL));
+    // Options of IP may have one byte.
+    let tos = (libc::IPPROTO_IP, libc::IP_TOS);
+    stack.set_option(fd, tos, &[4]).unwrap();
+    assert_eq!(number(stack, tos), 4);
+}
+
+#[test]
+fn the_user_timeout_ends_what_is_not_acknowledged() {
+    let name = (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
+    let value = 3000_i32.to_ne_bytes();
+    // Nothing is carried from here on, whether the socket has a connection yet or not.
+    let (mut net, fd, _) = connected(Profile::Linux);
+    let stack = &mut net.stacks[CLIENT];
+    let other = stack.socket(Family::Inet).unwrap();
+    stack.set_option(other, name, &value).unwrap();
+    stack.connect(other, SocketAddr::new(SERVER4, PORT)).unwrap();
+    stack.set_option(fd, name, &value).unwrap();
+    stack.write(fd, b"hello", Writing::default()).unwrap();
+    let end = stack.now() + Duration::from_secs(3);
+    while stack.due() < end {
+        let due = stack.due();
+        stack.advance(due);
+    }
+    assert_eq!(stack.read(fd, &mut [0; 10], Reading::default()), Err(Errno::AGAIN));
+    assert_eq!(stack.connected(other), Err(Errno::AGAIN));
+    stack.advance(end);
+    assert_eq!(stack.read(fd, &mut [0; 10], Reading::default()), Err(Errno::TIMEDOUT));
+    assert_eq!(stack.connected(other), Err(Errno::TIMEDOUT));
 }
 
 #[test]
@@ -256,6 +286,8 @@ fn tcp_info_has_state_and_window() {
     let before = info(&mut net, CLIENT, client);
     assert_eq!((before.len(), before[0], before[1]), (280, 1, 0));
     assert_eq!((word(&before, 16), word(&before, 80), word(&before, 84)), (1448, 10, 1460));
+    // Milliseconds since data came, or as none did, since the handshake.
+    assert_eq!(word(&before, 52), 80);
     net.stacks[CLIENT].close(client).unwrap();
     net.pass(50);
     assert_eq!(info(&mut net, SERVER, server)[0], 8, "CLOSE-WAIT");

@@ -199,6 +199,7 @@ const NS2_RTO: Rto = Rto {
     minimum: Duration::from_millis(200),
     maximum: Duration::from_secs(60),
     granularity: Duration::from_millis(10),
+    minimum_variance: Duration::ZERO,
     estimator: Estimator::Ticks,
     restart: Restart::Retransmission,
 };
@@ -251,6 +252,7 @@ const SUN_OS: Defaults = Defaults {
         minimum: Duration::from_secs(1),
         maximum: Duration::from_secs(64),
         granularity: Duration::from_millis(500),
+        minimum_variance: Duration::ZERO,
         estimator: Estimator::Tahoe,
         restart: Restart::Retransmission,
     },

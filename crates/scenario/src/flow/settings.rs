@@ -150,8 +150,12 @@ table! {
         minimum: Written<Duration>;
         /// The upper bound.
         maximum: Written<Duration>;
-        /// The clock granularity.
+        /// The clock granularity G of RFC 6298: the timeout is the smoothed round trip and at least this much. A
+        /// loss probe waits for at least two of it.
         granularity: Written<Duration>;
+        /// A lower bound of the variance term, 4 RTTVAR: the timeout is the smoothed round trip and at least this
+        /// much, as in Linux, where it is `tcp_rto_min`, 200 ms. With `estimator = "exact"` only; `"0 s"` if absent.
+        minimum_variance: Written<Duration>;
         /// The arithmetic of the RTT estimate: RFC 6298, whole ticks of the granularity as ns-2 has
         /// them, or those of 4.3BSD Tahoe, whose timers also expire with a tick.
         estimator: Estimator;
@@ -389,6 +393,9 @@ fn rto(written: Option<Spanned<RtoTable>>, defaults: &Defaults) -> Result<tcp::R
         minimum: table.minimum.map_or(defaults.rto.minimum, |written| written.0),
         maximum: table.maximum.map_or(defaults.rto.maximum, |written| written.0),
         granularity: table.granularity.map_or(defaults.rto.granularity, |written| written.0),
+        minimum_variance: table
+            .minimum_variance
+            .map_or(defaults.rto.minimum_variance, |written| written.0),
         estimator: table.estimator.unwrap_or(defaults.rto.estimator),
         restart: table.restart.unwrap_or(defaults.rto.restart),
     };
@@ -396,6 +403,8 @@ fn rto(written: Option<Spanned<RtoTable>>, defaults: &Defaults) -> Result<tcp::R
         "`initial`: expected more than 0 s".to_owned()
     } else if rto.granularity == Duration::ZERO {
         "`granularity`: expected more than 0 s".to_owned()
+    } else if rto.minimum_variance > Duration::ZERO && rto.estimator != Estimator::Exact {
+        "expected `minimum_variance` with `estimator = \"exact\"` only".to_owned()
     } else if rto.maximum < rto.minimum.max(rto.initial) {
         format!(
             "`maximum` is {}: expected no less than `minimum` ({}) and `initial` ({})",

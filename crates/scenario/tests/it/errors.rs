@@ -492,6 +492,7 @@ fn the_settings_of_tcp_have_ranges() {
         ("delayed_ack = \"on\"", "\"off\" or a duration"),
         ("rto = { initial = \"0 s\" }", "more than 0 s"),
         ("rto = { granularity = \"0 s\" }", "more than 0 s"),
+        ("rto = { minimum_variance = \"1 ms\" }", "with `estimator = \"exact\"` only"),
         ("rto = { maximum = \"5 s\" }", "no less than `minimum` (0.2 s) and `initial` (6 s)"),
         ("eten = { report = \"backward\", notice_size = 20 }", "48 to 65535 bytes"),
         ("limited_transmit = \"yes\"", "expected true or false"),

@@ -3,7 +3,7 @@
 use super::{Connection, Events, OutOfBand, Reset};
 use crate::config::InitialWindow;
 use crate::state::State;
-use base::Time;
+use base::{Duration, Time};
 use wire::Payload;
 
 impl Connection {
@@ -41,6 +41,12 @@ impl Connection {
     /// Changes [`Config::syn_retries`](crate::Config::syn_retries) (`TCP_SYNCNT` of Linux).
     pub fn set_syn_retries(&mut self, retries: u32) {
         self.sender.set_syn_retries(retries);
+    }
+
+    /// Changes [`Config::user_timeout`](crate::Config::user_timeout) (`TCP_USER_TIMEOUT` of Linux). A timer
+    /// that runs keeps its time.
+    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+        self.sender.set_user_timeout(timeout);
     }
 
     /// Raises [`Config::initial_window`](crate::Config::initial_window) of a connection that is established and

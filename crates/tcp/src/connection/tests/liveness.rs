@@ -129,6 +129,30 @@ fn the_user_timeout_ends_an_open_without_an_answer() {
     t.silent();
 }
 
+#[test]
+fn the_user_timeout_can_be_changed_at_any_time() {
+    for (later, ends_at) in [(Some(Duration::from_secs(5)), 5100), (None, 7100)] {
+        // Of the two ends that give up after 5 s, one has not been told at once, and the other not for long.
+        let first = if later.is_some() { config() } else { impatient() };
+        let mut t = established(first);
+        t.write(500);
+        t.recv([bytes(0, 500)]);
+        t.connection.set_user_timeout(later);
+        for millis in [1100, 3100] {
+            t.time(millis);
+            t.recv([bytes(0, 500)]);
+        }
+        t.time(ends_at);
+        if later.is_some() {
+            t.silent();
+            assert_eq!(t.connection.take_events(), Events::TIMED_OUT | Events::CLOSED);
+        } else {
+            t.recv([bytes(0, 500)]);
+            assert_eq!(t.state(), State::Established);
+        }
+    }
+}
+
 /// Both sides have closed, this one first, at 300 ms.
 fn waiting(config: Config) -> Diagram {
     let mut t = established(config);

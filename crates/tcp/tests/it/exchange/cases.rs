@@ -361,10 +361,10 @@ fn rto() -> impl Strategy<Value = Rto> {
         2 => Just(Restart::Sack),
         1 => Just(Restart::Advance),
     ];
-    let times = (millis(100..3000), millis(0..1000), maximum, millis(1..500));
+    let times = (millis(100..3000), millis(0..1000), maximum, millis(1..500), millis(0..500));
     (times, estimator, restart).prop_map(|(times, estimator, restart)| {
-        let (initial, minimum, maximum, granularity) = times;
-        Rto { initial, minimum, maximum, granularity, estimator, restart }
+        let (initial, minimum, maximum, granularity, minimum_variance) = times;
+        Rto { initial, minimum, maximum, granularity, minimum_variance, estimator, restart }
     })
 }
 

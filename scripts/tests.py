@@ -3,18 +3,19 @@
 python scripts/tests.py [FLAGS FOR CARGO]
 
 Tests of real packets need to be in time, and mostly wait. Beside them, at a lower priority, runs
-what only computes.
+what only computes: the compiler at first, then the other tests.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ PACKETS = ("gateway", "live", "testbed", "marker", "controls")
 #: soak` draws others. More tests at a time than there are processors: those of real packets wait.
 ENVIRONMENT = {"PROPTEST_RNG_SEED": "1", "RUST_TEST_THREADS": "6"}
 PYTEST = (sys.executable, "-m", "pytest")
+#: What computes leaves the processors to what has to be in time.
+ASIDE = ("nice", "-n", "10")
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,26 @@ class Step:
 
 
 class Lane(threading.Thread):
-    """Steps, one after the other; those that failed are kept."""
+    """Steps, one after the other, as they come; those that failed are kept."""
 
-    def __init__(self, steps: Sequence[Step], before: Sequence[str] = ()) -> None:
-        super().__init__()
-        self.steps = steps
+    def __init__(self, before: Sequence[str] = ()) -> None:
+        super().__init__(daemon=True)  # Ctrl-C ends all.
         self.before = before
         self.failed: list[str] = []
+        self._steps: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
+
+    def add(self, *steps: Step) -> None:
+        """Steps to do after those that were added before."""
+        for step in steps:
+            self._steps.put(step)
+
+    def finish(self) -> None:
+        """Waits until all steps are done: there are no more."""
+        self._steps.put(None)
+        self.join()
 
     def run(self) -> None:
-        for step in self.steps:
+        for step in iter(self._steps.get, None):
             say(f"{step.name} ...")
             started = time.monotonic()
             command = [*self.before, *map(str, step.command)]
@@ -81,40 +94,49 @@ def say(words: str) -> None:
     write(f"== {words}\n".encode())
 
 
-def compiled(flags: Sequence[str]) -> list[tuple[str, Step]]:
-    """The programs with tests of all crates, with the crate's folder."""
+def compiled(flags: Sequence[str]) -> Iterator[tuple[str, Step]]:
+    """The programs with tests of all crates, each with its crate, as soon as it is compiled."""
     # Of libraries and programs, too, but not of those that say `test = false`: they have none, and
     # `--lib --bins` would compile them all the same.
-    cargo = ["cargo", "test", "--no-run", "--workspace", "--tests", *flags]
+    cargo = [*ASIDE, "cargo", "test", "--no-run", "--workspace", "--tests", *flags]
     form = "--message-format=json-render-diagnostics"
-    done = subprocess.run([*cargo, form], cwd=ROOT, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
-    found = []
-    for message in map(json.loads, done.stdout.splitlines()):
-        if message["reason"] == "compiler-artifact" and message["profile"]["test"]:
-            folder = Path(message["manifest_path"]).parent
-            name = f"{folder.name} {message['target']['name']}"
-            found.append((folder.name, Step(name, [message["executable"]], folder)))
-    return found
+    with subprocess.Popen([*cargo, form], cwd=ROOT, stdout=subprocess.PIPE) as compiler:
+        assert compiler.stdout is not None
+        for message in map(json.loads, compiler.stdout):
+            if message["reason"] == "compiler-artifact" and message["profile"]["test"]:
+                folder = Path(message["manifest_path"]).parent
+                name = f"{folder.name} {message['target']['name']}"
+                yield folder.name, Step(name, [message["executable"]], folder)
+    if compiler.returncode:
+        raise subprocess.CalledProcessError(compiler.returncode, cargo)
 
 
 def main() -> None:
-    """Exits with 1 if a test failed."""
+    """Exits with 1 if a test failed, or a program of tests could not be compiled."""
     flags = sys.argv[1:]
-    programs = compiled(flags)
-    unknown = set(PACKETS) - {crate for crate, _ in programs}
-    assert not unknown, f"no tests of {unknown}"
-    packets = Lane(
-        [
-            *(step for crate, step in programs if crate in PACKETS),
-            Step("pytest, real packets", [*PYTEST, "-m", "packets and not soak"]),
-        ]
-    )
-    doc = ["cargo", "test", "--workspace", "--doc", "--quiet", *flags]
-    computed = Lane(
-        [
-            *(step for crate, step in programs if crate not in PACKETS),
+    packets, computed = Lane(), Lane(before=ASIDE)
+    for lane in (packets, computed):
+        lane.start()
+    # Real packets need few instructions: their tests begin while programs are compiled.
+    packets.add(Step("pytest, real packets", [*PYTEST, "-m", "packets and not soak"]))
+    found: set[str] = set()
+    later: list[Step] = []
+    failed: list[str] = []
+    try:
+        for crate, step in compiled(flags):
+            found.add(crate)
+            if crate in PACKETS:
+                packets.add(step)
+            else:
+                later.append(step)
+    except subprocess.CalledProcessError:
+        failed.append("compilation")
+    else:
+        unknown = set(PACKETS) - found
+        assert not unknown, f"no tests of {unknown}"
+        doc = ["cargo", "test", "--workspace", "--doc", "--quiet", *flags]
+        computed.add(
+            *later,
             Step("examples in documentation", doc),
             Step(
                 "pytest",
@@ -123,14 +145,10 @@ def main() -> None:
                     *("-m", "not packets and not soak"),
                 ],
             ),
-        ],
-        before=["nice", "-n", "10"],
-    )
+        )
     for lane in (packets, computed):
-        lane.start()
-    for lane in (packets, computed):
-        lane.join()
-    failed = packets.failed + computed.failed
+        lane.finish()
+        failed += lane.failed
     for name in failed:
         say(f"FAILED: {name}")
     sys.exit(1 if failed else 0)

@@ -11,7 +11,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 
-#: `lasthop`: runs the command.
+#: `lasthop` and `typed`: run the command.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 #: `written`: writes the files of a study's runs, and returns their folder and the answers.
 Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]

@@ -99,12 +99,12 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("case", NONSENSE)
-def test_errors_are_reported(lasthop: Command, scenario: Path, case: str) -> None:
+def test_errors_are_reported(typed: Command, scenario: Path, case: str) -> None:
     old, new, said = NONSENSE[case]
     text = scenario.read_text()
     assert old in text
     scenario.write_text(text.replace(old, new, 1))
-    refused(lasthop("check", scenario), said)
+    refused(typed("check", scenario), said)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_errors_are_reported(lasthop: Command, scenario: Path, case: str) -> Non
 )
 @pytest.mark.parametrize("case", ["unknown key", "unreachable host", "wrong value in a sweep"])
 def test_nonsense_is_refused_before_anything_is_run_or_written(
-    lasthop: Command, scenario: Path, tmp_path: Path, words: tuple[str, ...], case: str
+    typed: Command, scenario: Path, tmp_path: Path, words: tuple[str, ...], case: str
 ) -> None:
     old, new, said = NONSENSE[case]
     scenario.write_text(scenario.read_text().replace(old, new, 1))
     command, *options = words
-    refused(lasthop(command, scenario, *options), said)
+    refused(typed(command, scenario, *options), said)
     assert sorted(tmp_path.iterdir()) == [scenario]
 
 

@@ -73,9 +73,9 @@ def test_what_needs_no_table_is_done_without_the_libraries_that_are_slow_to_impo
     ],
 )
 def test_mistakes_end_with_a_hint_and_status_2(
-    lasthop: Command, words: tuple[str, ...], hint: str
+    typed: Command, words: tuple[str, ...], hint: str
 ) -> None:
-    done = lasthop(*words)
+    done = typed(*words)
     assert done.returncode == 2
     assert hint in done.stderr
     assert "Traceback" not in done.stderr

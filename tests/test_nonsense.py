@@ -6,13 +6,10 @@ The command runs in this process: there are many cases.
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from lasthop import cli
+from fixtures import Command
 
 #: The command's words; what is said of the place, and of the remedy.
 Case = tuple[tuple[str, ...], str, str]
@@ -203,12 +200,8 @@ CASES = {
 
 
 @pytest.fixture
-def place(scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(scenario: Path, tmp_path: Path) -> Path:
     """A folder with a scenario, and files of a user's."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
     text = scenario.read_text()
     (tmp_path / "linked").hardlink_to(scenario)
     (tmp_path / "rain").write_text("3\n5\n")
@@ -226,22 +219,6 @@ def place(scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
-@pytest.fixture
-def typed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[object, str, str]]:
-    """Runs the command in this process: its status and what it printed."""
-
-    def run(*words: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lasthop", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        return ended.value.code, printed.out, printed.err
-
-    return run
-
-
 def content(folder: Path) -> dict[str, bytes | None]:
     """All files of a folder, and what they hold."""
     return {
@@ -256,16 +233,16 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_nonsense_is_refused_with_its_place_and_a_remedy(
-    place: Path, typed: Callable[..., tuple[object, str, str]], case: str
+    place: Path, typed: Command, case: str
 ) -> None:
     words, where, remedy = CASES[case]
     before = content(place)
-    status, out, err = typed(*words)
+    done = typed(*words)
     # Typer draws a box around its messages.
-    said = re.sub(r"[\s│╭╮╰╯─]+", " ", err)
-    assert status == 2, err
+    said = re.sub(r"[\s│╭╮╰╯─]+", " ", done.stderr)
+    assert done.returncode == 2, done.stderr
     assert where in said
     assert remedy in said
-    assert out == ""
-    assert "Traceback" not in err
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
     assert content(place) == before

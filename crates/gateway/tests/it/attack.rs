@@ -1,7 +1,7 @@
 //! Attacks, in small: streams are whole, tables are bounded, what is refused is counted, and connections are split
 //! afterwards.
 
-use crate::common::{CLEAN, GATEWAY, USER, World, alone, exchange};
+use crate::common::{CLEAN, GATEWAY, USER, World, alone, beside_few, exchange};
 use crate::pair::{Pair, wait_for_association};
 use gateway::Daemon;
 use live::inline::Side;
@@ -98,7 +98,7 @@ fn where_handshakes_pass_connections_are_split_after_a_flood_of_syns() {
 
 #[test]
 fn where_the_gateway_makes_handshakes_a_flood_of_syns_takes_a_part_of_its_table_and_not_for_long() {
-    alone(|| {
+    beside_few(|| {
         for keys in ["mode = \"split\"", "mode = \"split\"\nconnect = \"at-once\""] {
             let Some(world) = World::new(CLEAN, "half-open") else { return };
             let tun = attacker(&world);
@@ -154,7 +154,7 @@ fn heard(packets: &mut Socket) -> Vec<Vec<u8>> {
 
 #[test]
 fn datagrams_of_others_at_the_port_of_a_pair_are_counted_and_change_nothing() {
-    alone(|| {
+    beside_few(|| {
         let Some(world) = World::pair(CLEAN, "datagrams") else { return };
         let pair = Pair::new("datagrams", "rate = \"50 Mbit/s\"");
         let tun = attacker(&world);

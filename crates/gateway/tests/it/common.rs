@@ -266,6 +266,13 @@ pub(crate) fn beside<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// At the same time as one other of these, or as two that are [`beside`] others: it mostly waits, and the times that it
+/// measures are long beside those for which a thread waits for a processor.
+pub(crate) fn beside_few<T>(f: impl FnOnce() -> T) -> T {
+    let _places = Places::take(PLACES / 2);
+    f()
+}
+
 /// While no other test runs: it measures times, or keeps the processors busy.
 pub(crate) fn alone<T>(f: impl FnOnce() -> T) -> T {
     let _places = Places::take(PLACES);

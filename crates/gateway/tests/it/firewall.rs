@@ -1,6 +1,6 @@
 //! What the doctor says about rules of nftables and iptables, and that it helps.
 
-use crate::common::{CLEAN, GATEWAY, USER, World, alone, exchange};
+use crate::common::{CLEAN, GATEWAY, USER, World, beside_few, exchange};
 use crate::datagrams::{refuse, talk};
 use crate::doctor::{found, refused};
 use gateway::Daemon;
@@ -30,7 +30,7 @@ fn pass_translated(world: &World, daemon: &Daemon) {
 
 #[test]
 fn what_the_doctor_and_the_documentation_advise_about_translated_addresses_can_be_done() {
-    alone(|| {
+    beside_few(|| {
         if Command::new("nft").arg("--version").output().is_err() {
             return;
         }
@@ -62,7 +62,7 @@ fn what_the_doctor_and_the_documentation_advise_about_translated_addresses_can_b
 
 #[test]
 fn a_rule_by_which_no_packets_at_all_are_tracked_is_an_error_where_addresses_are_translated() {
-    alone(|| {
+    beside_few(|| {
         let Some(world) = World::new(CLEAN, "untracked") else { return };
         if Command::new("nft").arg("--version").output().is_err() {
             return;
@@ -96,7 +96,7 @@ fn a_rule_by_which_no_packets_at_all_are_tracked_is_an_error_where_addresses_are
 
 #[test]
 fn a_firewall_that_drops_what_it_does_not_know_lets_connections_pass_once_the_doctor_was_heard() {
-    alone(|| {
+    beside_few(|| {
         let Some(world) = World::new(CLEAN, "firewall") else { return };
         if Command::new("nft").arg("--version").output().is_err() {
             return;
@@ -137,7 +137,7 @@ fn a_firewall_that_drops_what_it_does_not_know_lets_connections_pass_once_the_do
 
 #[test]
 fn rules_of_iptables_legacy_are_read_and_mended_like_those_of_nft() {
-    alone(|| {
+    beside_few(|| {
         let Some(world) = World::new(CLEAN, "legacy") else { return };
         let works = |command: &str| {
             let mut shell = Command::new("sh");

@@ -3,7 +3,7 @@
 
 use crate::attack::wait_until;
 use crate::common::{
-    CLEAN, FAR, Folder, GATEWAY, Process, World, alone, beside, configuration_at, content,
+    CLEAN, FAR, Folder, GATEWAY, Process, World, beside, beside_few, configuration_at, content,
 };
 use crate::process::Running;
 use base::Seed;
@@ -94,27 +94,35 @@ fn time_of_download(world: &World, ip: IpVersion, bytes: usize) -> Duration {
 }
 
 #[test]
-fn a_gateway_that_is_told_of_damaged_packets_does_not_slow_down() {
-    alone(|| {
+fn a_gateway_that_spoofs_and_is_told_of_damaged_packets_does_not_slow_down() {
+    gain_by_notices("spoof", IpVersion::V4);
+}
+
+#[test]
+fn a_gateway_that_splits_and_is_told_of_damaged_packets_does_not_slow_down() {
+    gain_by_notices("split", IpVersion::V6);
+}
+
+fn gain_by_notices(mode: &str, ip: IpVersion) {
+    beside_few(|| {
         const BYTES: usize = 4_000_000;
-        for (mode, ip) in [("spoof", IpVersion::V4), ("split", IpVersion::V6)] {
-            let link = Link::new("notify-gain");
-            let Some(world) = link.world(DAMAGING, "notify-gain") else { return };
-            let router = reporter(&world, &link.socket());
-            let gateway = sender(&world, mode, "");
-            let without = time_of_download(&world, ip, BYTES);
-            let sent = count(&router, "notices sent");
-            assert!(sent > 10, "{sent} notices");
-            gateway.stop();
-            let gateway = sender(&world, mode, ETEN);
-            let with = time_of_download(&world, ip, BYTES);
-            let notices = count(&gateway, "notices of corruption");
-            assert!(notices > 10, "{mode}: {notices} notices");
-            assert_eq!(count(&gateway, "notices of corruption, incredible"), 0);
-            assert!(with * 2 < without, "{mode}: {without:?} without, {with:?} with");
-            gateway.stop();
-            router.stop();
-        }
+        let label = format!("notify-gain-{mode}");
+        let link = Link::new(&label);
+        let Some(world) = link.world(DAMAGING, &label) else { return };
+        let router = reporter(&world, &link.socket());
+        let gateway = sender(&world, mode, "");
+        let without = time_of_download(&world, ip, BYTES);
+        let sent = count(&router, "notices sent");
+        assert!(sent > 10, "{sent} notices");
+        gateway.stop();
+        let gateway = sender(&world, mode, ETEN);
+        let with = time_of_download(&world, ip, BYTES);
+        let notices = count(&gateway, "notices of corruption");
+        assert!(notices > 10, "{mode}: {notices} notices");
+        assert_eq!(count(&gateway, "notices of corruption, incredible"), 0);
+        assert!(with * 2 < without, "{mode}: {without:?} without, {with:?} with");
+        gateway.stop();
+        router.stop();
     });
 }
 
@@ -148,7 +156,7 @@ fn forged(server: SocketAddr, user: SocketAddr, seq: u32, timestamp: Option<u32>
 
 #[test]
 fn forged_notices_do_no_harm() {
-    alone(|| {
+    beside_few(|| {
         const BYTES: usize = 3_000_000;
         let link = Link::new("notify-forged");
         let Some(world) = link.world(DAMAGING, "notify-forged") else { return };
@@ -258,7 +266,7 @@ fn the_agent_of_the_book_reports_frames_and_counters() {
 
 #[test]
 fn while_the_reporter_is_killed_and_starts_again_downloads_go_on() {
-    alone(|| {
+    beside_few(|| {
         let folder = Link::new("notify-killed");
         let Some(world) = folder.world(DAMAGING, "notify-killed") else { return };
         let text = format!("{HOP}mode = \"notify\"\nlink_socket = \"{}\"\n", folder.socket());

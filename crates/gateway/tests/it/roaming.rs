@@ -1,6 +1,8 @@
 //! Modes `station` and `mobile`: a mobile host moves between base stations, and keeps its connections.
 
-use crate::common::{Folder, Process, alone, configuration_at, content, wait_for_devices_to_go};
+use crate::common::{
+    Folder, Process, alone, beside_few, configuration_at, content, wait_for_devices_to_go,
+};
 use base::Time;
 use gateway::Daemon;
 use live::namespace::Namespace;
@@ -124,7 +126,10 @@ impl Network {
 
     /// One with these versions of IP.
     fn of(stations: usize, families: &'static [Family]) -> Option<Network> {
-        let create = |what: &str| Namespace::create(what).ok();
+        // Two tests may have one at the same time.
+        static NETWORKS: AtomicU64 = AtomicU64::new(0);
+        let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        let create = |what: &str| Namespace::create(&format!("{what}-{number}")).ok();
         let Some(server) = create("server") else {
             eprintln!("SKIPPED: real packets are not permitted");
             return None;
@@ -313,7 +318,7 @@ fn count(daemon: &Daemon, name: &str) -> u64 {
 
 #[test]
 fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(3) else { return };
         let members = Members::new("roaming");
         network.roam(0);
@@ -376,7 +381,7 @@ fn a_download_and_an_upload_go_on_through_handoffs_between_three_base_stations()
 
 #[test]
 fn over_srp_a_download_and_an_upload_go_on_through_handoffs_with_losses() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(3) else { return };
         let members = Members::new("srp");
         network.lose(2);
@@ -446,7 +451,7 @@ fn over_srp_connections_of_both_versions_of_ip_move_with_their_host() {
 /// Two transfers of each version of IP, through handoffs and losses. Base stations have addresses of IPv6 that are of the
 /// link alone on the radio channel.
 fn transfers_by(families: &'static [Family], agent: &str) {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::of(3, families) else { return };
         let members = Members::new("versions");
         network.lose(1);
@@ -504,7 +509,7 @@ fn transfers_by(families: &'static [Family], agent: &str) {
 
 #[test]
 fn connections_that_are_over_do_not_move() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(2) else { return };
         let members = Members::new("over");
         network.roam(0);
@@ -532,7 +537,7 @@ fn connections_that_are_over_do_not_move() {
 
 #[test]
 fn a_handoff_by_hand_goes_to_the_address_by_which_base_stations_know_each_other() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::of(2, &[Family::V6]) else { return };
         let members = Members::new("by-hand");
         network.roam(0);
@@ -672,7 +677,7 @@ fn over_srp_both_ends_are_reset_if_the_base_station_that_has_the_state_is_gone()
 }
 
 fn reset_with_the_station(agent: &str) {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(2) else { return };
         let members = Members::new("station-gone");
         network.roam(0);
@@ -706,7 +711,7 @@ fn reset_with_the_station(agent: &str) {
 
 #[test]
 fn over_srp_connections_go_on_with_a_base_station_or_an_agent_that_is_started_again() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(1) else { return };
         let members = Members::new("srp-again");
         network.count_segments();
@@ -758,7 +763,7 @@ fn over_srp_a_station_with_another_key_gets_no_state() {
 }
 
 fn at_a_station_with_another_key(agent: &str) {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(2) else { return };
         let (members, others) = (Members::new("key"), Members::new("other-key"));
         network.roam(0);
@@ -797,7 +802,7 @@ fn at_a_station_with_another_key(agent: &str) {
 
 #[test]
 fn over_srp_a_host_with_another_key_has_no_association_and_its_connections_pass_as_they_are() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(1) else { return };
         let (members, others) = (Members::new("host-key"), Members::new("other-host-key"));
         network.roam(0);
@@ -833,7 +838,7 @@ fn over_srp_a_host_with_another_key_has_no_association_and_its_connections_pass_
 
 #[test]
 fn a_base_station_that_ends_while_it_waits_for_state_leaves_no_route_behind() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(2) else { return };
         let members = Members::new("ends");
         network.roam(0);
@@ -861,7 +866,7 @@ fn a_base_station_that_ends_while_it_waits_for_state_leaves_no_route_behind() {
 
 #[test]
 fn what_an_agent_that_was_killed_has_left_is_taken_back() {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::of(1, &Family::ALL) else { return };
         let members = Members::new("agent-killed");
         network.roam(0);
@@ -1146,7 +1151,7 @@ fn over_srp_transfers_are_whole_through_hundreds_of_handoffs_whose_messages_are_
 /// connection is reset for it. If as much is lost of the connections between base stations, state may come too late: then
 /// both ends are reset, and none waits in vain.
 fn lose_messages(agent: &str, handoffs: u32) {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::of(3, &Family::ALL) else { return };
         let members = Members::new("messages");
         network.roam(0);
@@ -1207,7 +1212,7 @@ fn over_srp_a_thousand_handoffs_lose_no_byte_and_leave_nothing_behind() {
 }
 
 fn hand_off_a_thousand_times(agent: &str) {
-    alone(|| {
+    beside_few(|| {
         let Some(network) = Network::new(3) else { return };
         let members = Members::new("soak");
         network.lose(3);

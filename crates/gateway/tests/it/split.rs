@@ -1,6 +1,6 @@
 //! Mode `split`.
 
-use crate::common::{SERVER, USER, World, alone, beside, exchange};
+use crate::common::{SERVER, USER, World, beside, beside_few, exchange};
 use live::Clock;
 use scenario::IpVersion;
 use std::io::{ErrorKind, Read as _};
@@ -29,7 +29,7 @@ fn connect(world: &World, to: SocketAddr) -> (Duration, std::io::Result<TcpStrea
 
 #[test]
 fn clients_are_accepted_at_once_and_streams_are_whole() {
-    alone(|| {
+    beside_few(|| {
         let Some(world) = World::new(LONG, "once") else { return };
         let daemon = world.gateway(AT_ONCE);
         let (listener, address): (TcpListener, _) = world.listen(IpVersion::V4);
@@ -49,7 +49,7 @@ fn clients_are_accepted_at_once_and_streams_are_whole() {
 
 #[test]
 fn a_client_that_was_accepted_at_once_is_reset_where_the_server_refuses() {
-    alone(|| {
+    beside_few(|| {
         let Some(world) = World::new(LONG, "reset") else { return };
         let daemon = world.gateway(AT_ONCE);
         let mut stream = connect(&world, closed(&world)).1.unwrap();
@@ -62,7 +62,7 @@ fn a_client_that_was_accepted_at_once_is_reset_where_the_server_refuses() {
 
 #[test]
 fn clients_are_accepted_or_refused_as_the_server_does_it_where_it_is_asked_first() {
-    alone(|| {
+    beside_few(|| {
         let Some(world) = World::new(LONG, "first") else { return };
         let daemon = world.gateway(FIRST);
         let (_listener, address) = world.listen(IpVersion::V4);

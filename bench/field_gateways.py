@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ PROXY_PORT = 5000
 FILES_EACH = 6
 #: The UDP port of gateways.
 PEER_PORT = 51_995
+
+#: Seconds after which gateways of a pair know the hop between them.
+SETTLE_S = 2.0
 
 #: What may carry connections.
 KINDS: Mapping[str, str] = {
@@ -113,8 +117,11 @@ class Candidate:
             runs = "running" in printed
             return runs and (self.mode != "pair" or is_connected())
 
+        settle_s = SETTLE_S if self.mode == "pair" else 0.0
+
         words = [program, "run", "--config", config, "--socket", socket]
         with running(inside(place.namespace, *words), ready) as process:
+            time.sleep(settle_s)
             yield process.pid, guard
 
 

@@ -185,14 +185,21 @@ def one(
 def predicted(
     programs: Mapping[str, Path], hop: Hop, candidate: Candidate, seconds: float
 ) -> float | None:
-    """The goodput that the lab predicts for `lasthopd`: the median of some runs."""
+    """The goodput of a download that the lab predicts for `lasthopd`: the median of some runs."""
     if candidate.kind != "lasthopd" or hop.burst:
         return None
     with tempfile.TemporaryDirectory() as folder:
         text = candidate.scenario(programs["lasthopd"], hop, Path(folder))
-    scenario = lasthop.Scenario.from_toml(text).set(duration=f"{seconds:g} s")
+    response = f"{round(1e6 / 8 * hop.mbps * seconds)} B"
+    keys: dict[str, object] = {
+        "duration": f"{field_gateways.SETTLE_S + seconds:g} s",
+        # As `field_path.download`: the user asks, and the server answers.
+        "flows.0.start": f"{field_gateways.SETTLE_S:g} s",
+        "flows.0.traffic": {"requests": {"request": "100 B", "response": response, "count": 1}},
+    }
+    scenario = lasthop.Scenario.from_toml(text).set(keys)
     found: list[float] = [
-        lasthop.run(scenario, seed=seed).rows["payload_bps"][0]
+        8 * lasthop.run(scenario, seed=seed).rows["payload_bytes"][0] / seconds
         for seed in range(1, PREDICTIONS + 1)
     ]
     return round(1e-6 * statistics.median(found), 3)

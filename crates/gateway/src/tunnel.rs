@@ -12,6 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::{info, warn};
 use wire::{Body, Ip, Packet, Srp};
 
+// The packets of the lab are as long.
+const _: () = assert!(Srp::CHANNEL == OVERHEAD);
+
 /// Bytes of headers in front of SRP's: IP, UDP, and what the channel adds.
 pub(crate) fn overhead(is_ipv6: bool) -> u32 {
     headers(is_ipv6) + OVERHEAD as u32

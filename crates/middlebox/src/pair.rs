@@ -36,6 +36,8 @@ base::settings! {
         pub repeat: bool,
         /// The largest packet of the hop, bytes.
         pub mtu: u32 as Kind::at_least(Pair::LEAST_MTU),
+        /// Packets over the hop are as long as those in the encrypted channel of `lasthopd`: 30 bytes longer.
+        pub channel: bool,
         /// The most data of a connection that the gateway holds in each direction, besides what receive
         /// windows take.
         pub cache: Bytes,
@@ -66,6 +68,7 @@ impl Default for Pair {
             share: false,
             repeat: true,
             mtu: 1500,
+            channel: false,
             cache: Bytes(4 << 20),
             teardown: Teardown::default(),
             connections: Gateway::CONNECTIONS,
@@ -93,7 +96,12 @@ impl Settings for Pair {
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
-        Box::new(self.gateway(site, srp::Config::default().overhead))
+        let channel = if self.channel { wire::Srp::CHANNEL as u32 } else { 0 };
+        let mut gateway = self.gateway(site, srp::Config::default().overhead + channel);
+        if self.channel {
+            gateway.relays.set_srp_channel();
+        }
+        Box::new(gateway)
     }
 }
 

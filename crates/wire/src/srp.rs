@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A UDP datagram that carries an SRP PDU.
 ///
 /// A datagram from or to [`Srp::PORT`] is one if it parses as a PDU of [`Srp::VERSION`]; all others stay
-/// [`Udp`](crate::Udp). The publication gives no format; this one is ours. All fields are big-endian:
+/// [`Udp`](crate::Udp). So is one from or to [`Srp::CHANNEL_PORT`], behind [`Srp::CHANNEL`] bytes of 0. The publication gives no format; this one is ours. All fields are big-endian:
 ///
 /// ```text
 /// |version| type  |    by type    |            by type            |
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub struct Srp {
     /// The sender's port.
     pub source_port: u16,
-    /// The receiver's port. One of both is [`Srp::PORT`].
+    /// The receiver's port. One of both is [`Srp::PORT`] or [`Srp::CHANNEL_PORT`].
     pub destination_port: u16,
     /// The association: a random number that its opener has chosen. A station finds the association by
     /// it, because the address of the mobile host's station changes with a handoff.
@@ -219,17 +219,31 @@ impl Srp {
     /// Bytes of [`Pdu::Sack`] before its bitmap.
     pub const SACK: usize = 28;
 
+    /// The port of PDUs that stand for those in the encrypted channel of two gateways, and are as long.
+    pub const CHANNEL_PORT: u16 = 51_995;
+    /// Bytes that the channel adds.
+    pub const CHANNEL: usize = 30;
+
     /// Bytes of the PDU's header, behind that of UDP.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a PDU has a header")]
     pub const fn len(&self) -> usize {
-        self.pdu.len()
+        Srp::channel(self.source_port, self.destination_port) + self.pdu.len()
+    }
+
+    /// Bytes of the channel in a datagram with these ports.
+    const fn channel(source_port: u16, destination_port: u16) -> usize {
+        let is_in_channel =
+            source_port == Srp::CHANNEL_PORT || destination_port == Srp::CHANNEL_PORT;
+        if is_in_channel { Srp::CHANNEL } else { 0 }
     }
 
     /// Whether a datagram with these ports may carry a PDU.
     #[must_use]
     pub const fn has_port(source_port: u16, destination_port: u16) -> bool {
-        source_port == Srp::PORT || destination_port == Srp::PORT
+        source_port == Srp::PORT
+            || destination_port == Srp::PORT
+            || Srp::channel(source_port, destination_port) > 0
     }
 }
 

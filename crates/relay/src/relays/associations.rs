@@ -39,6 +39,8 @@ pub struct AssociationSnapshot {
 pub(super) struct Associations {
     /// With peers of IPv4 and of IPv6: the headers in front of SRP's differ.
     configs: [Config; 2],
+    /// PDUs have the length of those in an encrypted channel.
+    in_channel: bool,
     /// For tokens.
     random: Option<Random>,
     peers: Peers,
@@ -55,6 +57,10 @@ impl Associations {
     /// Lets associations begin, with these settings.
     pub(super) fn enable(&mut self, config: Config, random: Random) {
         (self.configs, self.random) = ([config.clone(), config], Some(random));
+    }
+
+    pub(super) fn set_channel(&mut self) {
+        self.in_channel = true;
     }
 
     /// Sets what the settings say of the hop to peers of IPv4 and of IPv6.
@@ -253,8 +259,9 @@ impl Associations {
 
     /// Sends all that may be sent now, and forgets the associations that are over.
     pub(super) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Half>) {
+        let port = if self.in_channel { Srp::CHANNEL_PORT } else { Srp::PORT };
         let mut send = |ip: Ip, (srp, payload): (Srp, Payload), from: Option<&Association>| {
-            let (source_port, destination_port) = (Srp::PORT, Srp::PORT);
+            let (source_port, destination_port) = (port, port);
             let body = Body::Srp(Srp { source_port, destination_port, ..srp });
             *outlet.packet() = Packet { ip, body, payload, ..Packet::BLANK };
             if let Some(association) = from.filter(|_| payload.stream == Payload::GATHERED) {

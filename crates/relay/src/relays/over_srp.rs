@@ -15,6 +15,12 @@ impl Relays {
         self.halves.associations.enable(Config { gather, ..config }, random);
     }
 
+    /// From now on, PDUs are those that stand for PDUs in an encrypted channel ([`wire::Srp::CHANNEL_PORT`]). The
+    /// settings count [`wire::Srp::CHANNEL`] bytes among the headers.
+    pub fn set_srp_channel(&mut self) {
+        self.halves.associations.set_channel();
+    }
+
     /// Sets what the settings say of the hop to peers of IPv4 and of IPv6 ([`srp::Association::set_hop`]), for associations
     /// that are there, too.
     pub fn set_srp_hop(&mut self, configs: [Config; 2]) {

@@ -70,7 +70,7 @@ fn write(gateway: &Gateway, written: &Table, hop: &LabHop) -> String {
     let (near, far) = match &gateway.work {
         Work::Spoof(spoofer) => (one("spoofer", spoofer, &tcp), None),
         Work::Pair(pair, _) => {
-            let towards = |hop: &str| Pair { hop: hop.to_owned(), ..pair.clone() };
+            let towards = |hop: &str| Pair { hop: hop.to_owned(), channel: true, ..pair.clone() };
             let [near, far] = ["far", "gateway"].map(|hop| one("pair", &towards(hop), &tcp));
             (near, Some(far))
         }

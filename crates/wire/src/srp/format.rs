@@ -41,8 +41,10 @@ impl Srp {
         if !Srp::has_port(source_port, destination_port) {
             return None;
         }
+        let (channel, bytes) =
+            bytes.split_at_checked(Srp::channel(source_port, destination_port))?;
         let (&[first, by_type, high, low, a, b, c, d], rest) = bytes.split_first_chunk()?;
-        if first >> 4 != Srp::VERSION {
+        if first >> 4 != Srp::VERSION || channel.iter().any(|&byte| byte != 0) {
             return None;
         }
         let (number, token) = (u16::from_be_bytes([high, low]), u32::from_be_bytes([a, b, c, d]));
@@ -111,6 +113,7 @@ impl Srp {
         out.extend_from_slice(&self.destination_port.to_be_bytes());
         out.extend_from_slice(&field.to_be_bytes());
         out.extend_from_slice(&[0, 0]);
+        out.resize(out.len() + Srp::channel(self.source_port, self.destination_port), 0);
         self.emit_pdu(out)?;
         let sum = Sum::pseudo(source, destination, protocol::UDP, len);
         if tail.finish(sum, start, Udp::CHECKSUM, out) == 0 {

@@ -163,6 +163,28 @@ fn a_datagram_of_another_port_version_length_or_type_is_somebody_elses() {
 }
 
 #[test]
+fn in_a_channel_a_pdu_follows_thirty_bytes_of_0() {
+    let pdu = segment(Chunk::Data { offset: 0, end: false });
+    let alone = bytes(pdu, &[8, 9]);
+    let mut packet = packet(false, pdu);
+    let Body::Srp(srp) = &mut packet.body else { unreachable!("it is made so") };
+    srp.destination_port = Srp::CHANNEL_PORT;
+    packet.payload.len = 2;
+    let mut out = Vec::new();
+    packet.emit(&[8, 9], &mut out).unwrap();
+    assert_eq!(packet.len() as usize, out.len());
+    assert_eq!(out[28..], [&[0; 30][..], &alone].concat());
+    let (found, place) = Packet::parse(&out).unwrap();
+    assert_eq!((found, &out[place]), (packet, &[8, 9][..]));
+    // What is encrypted is no PDU.
+    let mut encrypted = out[28..].to_vec();
+    encrypted[29] = 1;
+    for datagram in [&encrypted[..], &out[28..57], &alone] {
+        assert!(matches!(read([1, Srp::CHANNEL_PORT], datagram), Body::Udp(_)));
+    }
+}
+
+#[test]
 fn what_has_no_format_is_not_written() {
     let emit = |packet: &Packet, payload: &[u8]| packet.emit(payload, &mut Vec::new());
     let mut other = packet(false, Pdu::Probe { number: 1 });

@@ -350,9 +350,9 @@ fn srp() -> impl Strategy<Value = Srp> {
         1 => (1..=u16::MAX).prop_map(|number| Pdu::Probe { number }),
         1 => reason.prop_map(|reason| Pdu::Reset { reason }),
     ];
-    (any::<(u32, u16, bool)>(), pdu).prop_map(|((token, port, is_source), pdu)| {
-        let (source_port, destination_port) =
-            if is_source { (Srp::PORT, port) } else { (port, Srp::PORT) };
+    let own = prop_oneof![Just(Srp::PORT), Just(Srp::CHANNEL_PORT)];
+    (any::<(u32, u16, bool)>(), own, pdu).prop_map(|((token, port, is_source), own, pdu)| {
+        let (source_port, destination_port) = if is_source { (own, port) } else { (port, own) };
         Srp { source_port, destination_port, token, pdu }
     })
 }

@@ -22,7 +22,7 @@ bitflags! {
         const TIMED_OUT = 1 << 5;
         /// The peer is unreachable.
         const UNREACHABLE = 1 << 6;
-        /// At most as many bytes are unacknowledged as the application has asked for.
+        /// What was written has fallen to the [`LowWater`] that the application has asked for.
         const WRITABLE = 1 << 7;
         /// The handshake is complete, of a connection that was connected before (Fast Open).
         const CONFIRMED = 1 << 8;
@@ -32,4 +32,13 @@ bitflags! {
         /// withheld, as the application has requested.
         const PEER_CLOSING = 1 << 10;
     }
+}
+
+/// When [`Events::WRITABLE`] is raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LowWater {
+    /// At most so many bytes are written and not yet acknowledged.
+    Unacknowledged(u64),
+    /// At most so many bytes are written and not yet sent, as an acknowledgment finds, cumulative or selective.
+    Unsent(u64),
 }

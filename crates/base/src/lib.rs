@@ -16,7 +16,7 @@ mod time;
 pub mod units;
 
 pub use clock::Clock;
-pub use events::Events;
+pub use events::{Events, LowWater};
 pub use histogram::{Histogram, Quantiles};
 pub use random::{Random, Seed};
 pub use rate::Rate;

@@ -1,6 +1,6 @@
 //! Applications: the users of connections.
 
-use base::Time;
+use base::{LowWater, Time};
 use core::ops::Range;
 use tcp::{Connection, Events, Pressure};
 use wire::Payload;
@@ -34,9 +34,8 @@ pub trait Transport {
     /// Bytes of data in a full-sized segment to the peer.
     fn segment_size(&self) -> u32;
 
-    /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are
-    /// [`Transport::unacknowledged`].
-    fn notify_below(&mut self, bytes: u64);
+    /// Requests [`Events::WRITABLE`], once, for this state.
+    fn notify_at(&mut self, low_water: LowWater);
 
     /// Ends the connection at once, with a reset.
     fn abort(&mut self);
@@ -83,8 +82,8 @@ impl Transport for Connection {
         Connection::segment_size(self)
     }
 
-    fn notify_below(&mut self, bytes: u64) {
-        Connection::notify_below(self, bytes);
+    fn notify_at(&mut self, low_water: LowWater) {
+        Connection::notify_at(self, low_water);
     }
 
     fn abort(&mut self) {
@@ -129,8 +128,8 @@ impl Transport for srp::Stream<'_> {
         srp::Stream::segment_size(self)
     }
 
-    fn notify_below(&mut self, bytes: u64) {
-        srp::Stream::notify_below(self, bytes);
+    fn notify_at(&mut self, low_water: LowWater) {
+        srp::Stream::notify_at(self, low_water);
     }
 
     fn abort(&mut self) {

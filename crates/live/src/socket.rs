@@ -2,7 +2,7 @@
 
 use crate::buffers::Incoming;
 use crate::chain::Chain;
-use base::Time;
+use base::{LowWater, Time};
 use bytes::{Buf, Bytes};
 use host::Application;
 use std::ops::Range;
@@ -91,7 +91,8 @@ impl Socket<'_> {
         let taken = (self.connection.unacknowledged() - before) as usize;
         // A closed connection gets no more room, but would count as writable.
         if taken == fits && fits < len && self.connection.state() != State::Closed {
-            self.connection.notify_below(self.buffers.limit() / 2);
+            let low_water = LowWater::Unacknowledged(self.buffers.limit() / 2);
+            self.connection.notify_at(low_water);
         }
         taken
     }
@@ -107,7 +108,7 @@ impl Socket<'_> {
 
     /// Requests [`Events::WRITABLE`] for when all written bytes are acknowledged.
     pub fn notify_when_acknowledged(&mut self) {
-        self.connection.notify_below(0);
+        self.connection.notify_at(LowWater::Unacknowledged(0));
     }
 
     /// Reads bytes that have arrived in order into `out`, and returns their number.

@@ -5,7 +5,7 @@ use crate::stack::Stack;
 use core::net::SocketAddr;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
-use tcp::{Connection, State};
+use tcp::{Connection, LowWater, State};
 use wire::Payload;
 
 /// How a system call reads.
@@ -90,7 +90,7 @@ impl Stack {
             }
             let room = buffer.saturating_sub(connection.unacknowledged());
             if room < bytes.len() as u64 {
-                connection.notify_below(buffer / 2);
+                connection.notify_at(LowWater::Unacknowledged(buffer / 2));
             }
             if !endpoint.established || room == 0 && !bytes.is_empty() {
                 return Err(Errno::AGAIN);

@@ -1,6 +1,6 @@
 //! One split connection: what goes from one half to the other.
 
-use base::Time;
+use base::{LowWater, Time};
 use base::settings::{Kind, Setting, names};
 use host::Transport;
 use serde::{Deserialize, Serialize};
@@ -69,38 +69,53 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The same for what `half` holds now, and where no more than `share` bytes may be added to that.
-    ///
-    /// A capacity is not filled for its own sake: as many bytes may wait as are in flight, so that the window
-    /// can double in a round trip (Linux: `tcp_sndbuf_expand`). More would only leave the caches.
-    fn at<T: Transport + ?Sized>(self, half: &T, share: Option<u64>) -> Policy {
-        let held = half.unacknowledged();
-        let tuned = self.capacity.map(|most| {
-            let in_flight = held.saturating_sub(half.unsent());
-            most.min(in_flight.saturating_add(in_flight.max(self.waiting)))
-        });
-        let shared = share.map(|share| held.saturating_add(share).max(LEAST_HELD));
-        let capacity = match (tuned, shared) {
-            (Some(tuned), Some(shared)) => Some(tuned.min(shared)),
-            (tuned, shared) => tuned.or(shared),
+    /// The limits for what `half` holds now, where no more than `share` bytes may be added to that.
+    fn limits<T: Transport + ?Sized>(self, half: &T, share: Option<u64>) -> Limits {
+        let (held, unsent) = (half.unacknowledged(), half.unsent());
+        let shared = share.map_or(u64::MAX, |share| held.saturating_add(share).max(LEAST_HELD));
+        let waiting = match self.capacity {
+            Some(_) => self.waiting.max(held.saturating_sub(unsent)).max(1),
+            None => u64::MAX,
         };
-        Policy { capacity, ..self }
+        Limits { held: self.capacity.unwrap_or(u64::MAX).min(shared).max(1), waiting }
+    }
+}
+
+/// How many bytes a half may hold.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Written and not yet acknowledged.
+    held: u64,
+    /// Written and not yet sent. A capacity is not filled for its own sake: as many bytes may wait as are in
+    /// flight, so that the window can double in a round trip (Linux: `tcp_sndbuf_expand`). More would only leave
+    /// the caches.
+    waiting: u64,
+}
+
+impl Limits {
+    /// The bytes that may be added to those of `half`.
+    fn room<T: Transport + ?Sized>(self, half: &T) -> u64 {
+        let held = self.held.saturating_sub(half.unacknowledged());
+        held.min(self.waiting.saturating_sub(half.unsent()))
     }
 
-    /// The bytes that may be added to those held.
-    fn room(self, held: u64) -> u64 {
-        self.capacity.map_or(u64::MAX, |bytes| bytes.max(1).saturating_sub(held))
+    /// When there is room again in `half`, which has none: not for every acknowledgment. While a segment is repaired,
+    /// nothing is acknowledged; what waits to be sent must not run out meanwhile.
+    fn low_water<T: Transport + ?Sized>(self, half: &T) -> LowWater {
+        match self.waiting <= half.unsent() {
+            true => LowWater::Unsent(self.waiting / 2),
+            false => LowWater::Unacknowledged(self.held - self.held.div_ceil(4)),
+        }
     }
 
-    /// Reading starts again once this many bytes are held: a quarter is free, so that it is not
-    /// done for every acknowledgment.
-    fn low_water(self) -> u64 {
-        self.capacity.map_or(u64::MAX, |bytes| bytes.max(1) - bytes.max(1).div_ceil(4))
+    /// The bytes of a segment that may be added if nothing else is held.
+    fn segment(self, size: u32) -> u64 {
+        self.held.min(self.waiting).min(size.into())
     }
 
-    /// The same, with room for `bytes`, which fit into what may be held.
-    fn low_water_for(self, bytes: u64) -> u64 {
-        self.low_water().min(self.room(bytes))
+    /// When there is room for such a segment in a half with nothing to be sent.
+    fn low_water_for(self, bytes: u64) -> LowWater {
+        LowWater::Unacknowledged((self.held - self.held.div_ceil(4)).min(self.held - bytes))
     }
 }
 
@@ -310,15 +325,15 @@ impl Relay {
             return;
         }
         let (is_ended, is_over) = (from.is_ended, from.is_over);
-        let policy = self.policy.at(far, self.share);
+        let limits = self.policy.limits(far, self.share);
         loop {
             // All that an ended connection has received moves at once: it will be removed.
             let room = match is_over {
                 true => u64::MAX,
-                false => policy.room(far.unacknowledged()),
+                false => limits.room(far),
             };
             if room == 0 {
-                return far.notify_below(policy.low_water());
+                return far.notify_at(limits.low_water(far));
             }
             let Some(payload) = near.read_up_to(u32::try_from(room).unwrap_or(u32::MAX)) else {
                 break;
@@ -340,7 +355,7 @@ impl Relay {
         mut near: Option<&mut N>,
         far: &mut F,
     ) -> Next {
-        let policy = self.policy.at(far, self.share);
+        let limits = self.policy.limits(far, self.share);
         let [from, to] = self.both(side.other());
         if to.is_closed || to.is_over {
             return Next::Nothing;
@@ -348,10 +363,9 @@ impl Relay {
         if far.unsent() > 0 {
             return Next::Blocked;
         }
-        let segment = far.segment_size();
-        let bytes = policy.room(0).min(segment.into());
-        if policy.room(far.unacknowledged()) < bytes {
-            far.notify_below(policy.low_water_for(bytes));
+        let bytes = limits.segment(far.segment_size());
+        if limits.room(far) < bytes {
+            far.notify_at(limits.low_water_for(bytes));
             return Next::Nothing;
         }
         let mut left = bytes as u32; // At most a segment.
@@ -381,3 +395,6 @@ impl Relay {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

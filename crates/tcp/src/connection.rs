@@ -20,7 +20,7 @@ mod timestamps;
 mod unacceptable;
 
 pub(crate) use accurate_ecn::NewlyDelivered;
-pub use base::{Clock, Events};
+pub use base::{Clock, Events, LowWater};
 pub use fast_open::{FastOpen, FastOpenResult};
 pub use fast_path::{FastPath, FastPathOutcome, Reader};
 pub use from_handshake::Handshake;
@@ -118,8 +118,8 @@ pub struct Connection {
     requires_timestamps: bool,
     /// Sent before any other segment.
     out_of_band: Option<OutOfBand>,
-    /// The threshold of [`Connection::notify_below`].
-    low_water: Option<u64>,
+    /// As [`Connection::notify_at`] has set it.
+    low_water: Option<LowWater>,
     timestamps: TimestampState,
     receiver: Receiver,
     sender: Sender,

@@ -29,7 +29,7 @@ pub use config::{
     Reduction, Restart, RoundEnd, Rto, SsthreshOnBackoff, Validation,
 };
 pub use connection::{
-    AdoptError, Clock, Connection, Events, FastOpen, FastOpenResult, FastPath, FastPathOutcome,
+    AdoptError, Clock, Connection, Events, LowWater, FastOpen, FastOpenResult, FastPath, FastPathOutcome,
     Handshake, Identity, Reader, Snapshot, Transmit,
 };
 pub use event::{DropReason, Event};

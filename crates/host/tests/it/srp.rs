@@ -1,7 +1,7 @@
 //! A stream of SRP is a transport like a TCP connection.
 
 use ::srp::{Association, Config, Ends, StreamId};
-use base::{Events, Time};
+use base::{Events, LowWater, Time};
 use host::Transport;
 use std::net::IpAddr;
 use wire::Payload;
@@ -48,7 +48,7 @@ fn events(end: &mut Association) -> Vec<(StreamId, Events)> {
 /// What a relay does with a transport.
 fn write(transport: &mut impl Transport, bytes: u64) {
     transport.write(9, 0, bytes);
-    transport.notify_below(0);
+    transport.notify_at(LowWater::Unacknowledged(0));
     assert_eq!((transport.unacknowledged(), transport.unsent()), (bytes, bytes));
 }
 

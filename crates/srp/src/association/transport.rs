@@ -2,7 +2,7 @@
 
 use super::Association;
 use crate::stream::{Control, Flags, StreamState};
-use base::{Events, Time};
+use base::{Events, LowWater, Time};
 use wire::Payload;
 use wire::srp::Reason;
 
@@ -78,10 +78,10 @@ impl Stream<'_> {
         self.association.config.segment_size
     }
 
-    /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are unacknowledged.
-    pub fn notify_below(&mut self, bytes: u64) {
+    /// Requests [`Events::WRITABLE`], once, for this state.
+    pub fn notify_at(&mut self, low_water: LowWater) {
         if let Some(state) = self.state_mut() {
-            state.send.notify_below(bytes);
+            state.send.notify_at(low_water);
         }
         self.association.notify(self.slot);
     }
@@ -113,7 +113,7 @@ impl Stream<'_> {
 }
 
 impl Association {
-    /// Tells the owner of a stream that little is unacknowledged, if that was requested.
+    /// Tells the owner of a stream that more may be written, if that was requested.
     pub(super) fn notify(&mut self, slot: u32) {
         if self.slots.get_mut(slot).is_some_and(|stream| stream.send.takes_low_water()) {
             self.slots.raise(slot, Events::WRITABLE);

@@ -1,6 +1,6 @@
 //! The sending half of a stream: the identity of every byte to be sent, no bytes.
 
-use base::Ring;
+use base::{LowWater, Ring};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::Payload;
@@ -37,7 +37,7 @@ pub(crate) struct SendHalf {
     is_end_sent: bool,
     /// The segments with data or the end that are not acknowledged, with others between them.
     outstanding: Ring<Outstanding>,
-    low_water: Option<u64>,
+    low_water: Option<LowWater>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -103,13 +103,17 @@ impl SendHalf {
         self.written - self.sent
     }
 
-    pub(crate) fn notify_below(&mut self, bytes: u64) {
-        self.low_water = Some(bytes);
+    pub(crate) fn notify_at(&mut self, low_water: LowWater) {
+        self.low_water = Some(low_water);
     }
 
-    /// Whether the owner is to be told now that little is left, for which it has asked once.
+    /// Whether the owner is to be told now that more may be written, for which it has asked once.
     pub(crate) fn takes_low_water(&mut self) -> bool {
-        let is_due = self.low_water.is_some_and(|bytes| self.unacknowledged() <= bytes);
+        let is_due = match self.low_water {
+            None => false,
+            Some(LowWater::Unacknowledged(bytes)) => self.unacknowledged() <= bytes,
+            Some(LowWater::Unsent(bytes)) => self.unsent() <= bytes,
+        };
         if is_due {
             self.low_water = None;
         }
@@ -308,7 +312,7 @@ mod tests {
     fn bytes_are_released_in_order() {
         let mut half = half();
         while half.take(half.outstanding.end(), 80, false).is_some() {}
-        half.notify_below(120);
+        half.notify_at(LowWater::Unacknowledged(120));
         half.on_acknowledged(|segment| segment == 1);
         assert_eq!(half.unacknowledged(), 200);
         assert!(!half.takes_low_water());
@@ -319,6 +323,17 @@ mod tests {
             half.payloads().collect::<Vec<_>>(),
             [Payload { stream: 2, offset: 0, len: 100 }]
         );
+    }
+
+    #[test]
+    fn little_may_wait_although_nothing_is_released() {
+        let mut half = half();
+        half.notify_at(LowWater::Unsent(120));
+        assert!(!half.takes_low_water());
+        while half.take(half.outstanding.end(), 80, false).is_some() {}
+        half.on_acknowledged(|segment| segment == 1);
+        assert_eq!((half.unacknowledged(), half.unsent()), (200, 50));
+        assert!(half.takes_low_water() && !half.takes_low_water());
     }
 
     #[test]

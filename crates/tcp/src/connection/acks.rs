@@ -81,6 +81,7 @@ impl Connection {
         } else {
             let (blocks, count) = self.sacked(blocks);
             self.sender.on_ack(now, &ack_of(&blocks[..count]), &mut self.mechanisms);
+            self.notify();
         }
         if ack > una {
             self.on_una_advanced(now, una == 0);

@@ -3,7 +3,7 @@
 use super::{Connection, Events, OutOfBand, Reset};
 use crate::config::InitialWindow;
 use crate::state::State;
-use base::{Duration, Time};
+use base::{Duration, LowWater, Time};
 use wire::Payload;
 
 impl Connection {
@@ -68,15 +68,20 @@ impl Connection {
         self.sender.stream.written().saturating_sub(self.sender.nxt().saturating_sub(1))
     }
 
-    /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are unacknowledged.
-    pub fn notify_below(&mut self, bytes: u64) {
-        self.low_water = Some(bytes);
+    /// Requests [`Events::WRITABLE`], once, for this state.
+    pub fn notify_at(&mut self, low_water: LowWater) {
+        self.low_water = Some(low_water);
         self.notify();
     }
 
     /// Raises [`Events::WRITABLE`] if it was requested and is due.
     pub(super) fn notify(&mut self) {
-        if self.low_water.is_some_and(|bytes| self.unacknowledged() <= bytes) {
+        let is_due = match self.low_water {
+            None => false,
+            Some(LowWater::Unacknowledged(bytes)) => self.unacknowledged() <= bytes,
+            Some(LowWater::Unsent(bytes)) => self.unsent() <= bytes,
+        };
+        if is_due {
             self.low_water = None;
             self.events |= Events::WRITABLE;
         }

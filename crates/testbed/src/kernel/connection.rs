@@ -1,7 +1,7 @@
 //! An application over a connected socket of the kernel.
 
 use crate::state::{Ended, RunState};
-use base::Time;
+use base::{LowWater, Time};
 use host::{Application, Role, Transport};
 use rustix::event::PollFlags;
 use scenario::{End, bytes_of};
@@ -261,7 +261,8 @@ impl Transport for Connection<'_> {
         self.socket.tcp_mss().unwrap_or(0)
     }
 
-    fn notify_below(&mut self, bytes: u64) {
+    fn notify_at(&mut self, low_water: LowWater) {
+        let (LowWater::Unacknowledged(bytes) | LowWater::Unsent(bytes)) = low_water;
         if self.low_water.is_none() {
             let size = usize::try_from(bytes.saturating_add(1)).unwrap_or(usize::MAX);
             self.error = self.socket.set_send_buffer_size(size).err();
@@ -283,7 +284,7 @@ impl Transport for Connection<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Connection, End, Role, RunState, Socket, Transport as _};
+    use super::{Connection, End, LowWater, Role, RunState, Socket, Transport as _};
     use live::Clock;
     use std::net::{TcpListener, TcpStream};
 
@@ -314,12 +315,12 @@ traffic  = { size = "200 kB", send_buffer = "8 KiB" }
         let end = End::new(0, Role::Sender, None, traffic);
         let mut connection = Connection::new(&state, &socket, &end);
         let before = socket.send_buffer_size().unwrap();
-        connection.notify_below(8191);
+        connection.notify_at(LowWater::Unacknowledged(8191));
         // Linux doubles it, for its own use (socket(7)).
         assert_eq!(socket.send_buffer_size().unwrap(), 2 * 8192);
         assert!(before > 2 * 8192 && connection.error.is_none());
         // Once is enough.
-        connection.notify_below(100_000);
+        connection.notify_at(LowWater::Unacknowledged(100_000));
         assert_eq!(socket.send_buffer_size().unwrap(), 2 * 8192);
     }
 }

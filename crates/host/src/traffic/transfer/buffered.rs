@@ -3,7 +3,7 @@
 use super::left;
 use crate::traffic::Reports;
 use crate::{Application, Transport};
-use base::Time;
+use base::{LowWater, Time};
 use serde::{Deserialize, Serialize};
 use tcp::Events;
 
@@ -31,7 +31,7 @@ impl BufferedSource {
         connection.write(self.stream, self.written, len);
         self.written += len;
         if left(self.size, self.written) > 0 {
-            connection.notify_below(self.buffer - 1);
+            connection.notify_at(LowWater::Unacknowledged(self.buffer - 1));
         } else {
             connection.close();
         }

@@ -506,7 +506,7 @@ fn a_fin_before_what_has_arrived_is_no_end() {
 #[test]
 fn an_event_says_when_more_may_be_written() {
     let mut t = sending_only(4, config());
-    t.connection.notify_below(2000);
+    t.connection.notify_at(LowWater::Unacknowledged(2000));
     assert_eq!(t.connection.take_events(), Events::empty());
     t.send(ack(2));
     assert_eq!(t.connection.take_events(), Events::empty());
@@ -517,7 +517,23 @@ fn an_event_says_when_more_may_be_written() {
     );
     t.send(ack(4)); // Once.
     assert_eq!(t.connection.take_events(), Events::empty());
-    t.connection.notify_below(1000); // It is so already.
+    t.connection.notify_at(LowWater::Unacknowledged(1000)); // It is so already.
+    assert_eq!(t.connection.take_events(), Events::WRITABLE);
+}
+
+#[test]
+fn an_event_says_when_little_waits_to_be_sent_although_a_segment_is_missing() {
+    let mut t = sending_only(4, config());
+    t.write(2000);
+    t.connection.notify_at(LowWater::Unsent(1000));
+    t.send(ack(1).sack(2..=2));
+    assert_eq!((t.connection.take_events(), t.connection.unsent()), (Events::empty(), 2000));
+    t.unseen.clear();
+    t.send(ack(1).sack(2..=3));
+    t.unseen.clear();
+    t.send(ack(1).sack(2..=4));
+    assert!(t.connection.unsent() <= 1000);
+    t.send(ack(1).sack(2..=5));
     assert_eq!(t.connection.take_events(), Events::WRITABLE);
 }
 

@@ -8,6 +8,9 @@ from typing import Any
 import tabular
 
 Result = Any
+#: Bytes of a packet of a pair over IPv4, and what remains of them for the user: 44 are headers of
+#: IP, UDP and SRP, and 30 those of the channel.
+PACKET, PAYLOAD = 1500, 1426
 #: The rows of the machine's table, and their digits.
 MACHINE: Mapping[str, tuple[str, int]] = {
     "gbps_1": ("one flow, Gb/s", 2),
@@ -71,7 +74,13 @@ def hops(result: Result) -> str:
 
 def long(result: Result) -> str:
     """Goodput of long downloads."""
-    return "\n\n".join([*goodputs(result["rows"]), about_runs(result)])
+    rows = result["rows"]
+    parts = [
+        *goodputs(rows),
+        "Bytes of packets for this goodput over the hop's capacity x (1 - loss), per cent:",
+        of_hops(rows, lambda row: f"{100 * row['share'] * PACKET / PAYLOAD:.1f}"),
+    ]
+    return "\n\n".join([*parts, about_runs(result)])
 
 
 def outage(result: Result) -> str:

@@ -148,10 +148,7 @@ deb: ## Build a Debian package of lasthopd into build/gateway (needs `cargo inst
 	cargo build --release $(CARGO_FLAGS) -p lasthop-gateway
 	mkdir -p build/gateway
 	rm -f build/gateway/*.8
-	target/release/lasthopd man >build/gateway/lasthopd.8
-	for name in capture cc check doctor drain install key reload run scenario status top uninstall upgrade; do \
-		target/release/lasthopd man $$name >build/gateway/lasthopd-$$name.8 || exit; \
-	done
+	target/release/lasthopd man build/gateway
 	target/release/lasthopd completions bash >build/gateway/lasthopd.bash
 	target/release/lasthopd completions zsh >build/gateway/_lasthopd
 	target/release/lasthopd completions fish >build/gateway/lasthopd.fish

@@ -114,7 +114,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
             has_devices = marking::has_devices(&netlink, gateway, running);
             if has_devices {
                 findings.extend(system::devices());
-                findings.extend(system::syn_queue(gateway));
+                findings.extend(system::syn_queue(&netlink, gateway, running));
             }
             // A mobile host forwards between its agent's devices alone, which the agent sees to.
             if !is_host {
@@ -136,7 +136,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
         findings.extend(system::metrics(gateway));
     }
     findings.extend(mode::examine(gateway, running));
-    findings.extend(spep::examine(gateway, has_devices));
+    findings.extend(spep::examine(gateway, has_devices, running));
     if has_devices {
         findings.extend(firewall::examine(gateway));
     }

@@ -22,6 +22,7 @@ mod journal;
 mod link_socket;
 pub mod logs;
 mod lost;
+mod manager;
 mod marking;
 mod metrics;
 mod mhp;

@@ -191,11 +191,11 @@ enum Command {
     /// Print the JSON Schema of configurations
     #[command(hide = true)]
     Schema,
-    /// Print the manual page, or that of a command
+    /// Write the manual pages of the program and of its commands
     #[command(hide = true)]
     Man {
-        /// The command
-        name: Option<String>,
+        /// Into this folder
+        folder: PathBuf,
     },
     /// Print the completions of a shell
     #[command(hide = true)]
@@ -315,7 +315,12 @@ fn act(command: Command) -> Result<ExitCode, String> {
             report(install::uninstall(&root))?;
         }
         Command::Schema => print_json(&Gateway::schema())?,
-        Command::Man { name } => print(&manual(name.as_deref())?)?,
+        Command::Man { folder } => {
+            let mut program = Arguments::command().disable_help_subcommand(true);
+            // With it, commands know their full names.
+            program.build();
+            manuals(&program, &folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,
@@ -354,22 +359,14 @@ fn clean_up() -> Result<usize, String> {
     }
 }
 
-/// The manual page of the program or of one of its commands.
-fn manual(name: Option<&str>) -> Result<String, String> {
-    // With it, its commands know their full names.
-    let mut program = Arguments::command();
-    program.build();
-    let page = match name {
-        None => program.name("lasthopd"),
-        Some(name) => {
-            let of = program.find_subcommand(name).ok_or_else(|| format!("no command {name}"))?;
-            of.clone()
-        }
-    };
-    let mut text = Vec::new();
-    let rendered = clap_mangen::Man::new(page).section("8").render(&mut text);
-    rendered.map_err(|error| error.to_string())?;
-    String::from_utf8(text).map_err(|error| error.to_string())
+/// Writes the manual page of a command, and those of its commands.
+fn manuals(command: &clap::Command, folder: &Path) -> std::io::Result<()> {
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    for command in shown {
+        manuals(command, folder)?;
+    }
+    clap_mangen::Man::new(command.clone()).section("8").generate_to(folder)?;
+    Ok(())
 }
 
 impl Socket {

@@ -263,14 +263,29 @@ pub(crate) fn remove_station_routes(netlink: &Netlink) -> Result<(), Error> {
     Family::available().try_for_each(|family| netlink.remove_default_route(family, STATION_TABLE))
 }
 
-/// What lets the process load the program for SYNs.
-pub(crate) const BPF_RIGHTS: &str = "run it as root, or give the service the right: systemctl edit lasthopd, with [Service] \
-     AmbientCapabilities=CAP_BPF CapabilityBoundingSet=CAP_BPF SystemCallFilter=bpf";
+/// What lets the process load BPF programs that need these capabilities.
+pub(crate) fn bpf_rights(capabilities: &str) -> String {
+    format!(
+        "run it as root, or give the service the right: systemctl edit lasthopd, with the lines [Service], \
+         AmbientCapabilities={capabilities}, CapabilityBoundingSet={capabilities} and SystemCallFilter=bpf; \
+         and systemctl restart lasthopd"
+    )
+}
+
+/// What lets it load the program for SYNs.
+pub(crate) fn syn_queue_rights() -> String {
+    bpf_rights("CAP_BPF")
+}
 
 /// Whether SYNs should have a queue of their own: TCP passes the devices, and one worker reads them. Of several, each has
 /// a queue, which the kernel chooses by the worker that writes the packets of the connection.
 pub(crate) fn needs_syn_queue(gateway: &Gateway) -> bool {
     gateway.workers <= 1 && rules(gateway).iter().any(|rule| rule.protocol == Some(IpProtocol::Tcp))
+}
+
+/// Whether SYNs have a queue of their own in the devices of a running gateway that should have one.
+pub(crate) fn has_syn_queue(netlink: &Netlink) -> bool {
+    DEVICES.iter().all(|name| netlink.queues(name).is_ok_and(|queues| queues > 1))
 }
 
 /// The program that gives SYNs a queue of their own, if they should have one and can.
@@ -279,7 +294,7 @@ fn syn_program(gateway: &Gateway) -> Option<SynProgram> {
         return None;
     }
     let refused = |error: &Error| {
-        warn!(%error, remedy = BPF_RIGHTS, "a flood of SYNs can fill the queues of packets of connections");
+        warn!(%error, remedy = syn_queue_rights(), "a flood of SYNs can fill the queues of packets of connections");
     };
     SynProgram::load().inspect_err(refused).ok()
 }

@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::handover::{self, Before};
 use crate::logs::LossWatch;
+use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::state_files::StateFiles;
 use crate::{Daemon, Error, Observation, Status, reload};
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 /// How often the gateway is looked after.
 const PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
@@ -277,7 +278,8 @@ pub fn run(
     if let Some(address) = service.metrics() {
         info!(%address, "metrics");
     }
-    tell(&[NotifyState::Ready, NotifyState::Status("carries connections")]);
+    let manager = Manager::start();
+    manager.tell(&[NotifyState::Ready, NotifyState::Status("carries connections")]);
     let end = loop {
         match signals.recv_timeout(PERIOD) {
             Ok(SIGHUP) => {
@@ -295,28 +297,22 @@ pub fn run(
         if !service.look() {
             break End::Lost;
         }
-        tell(&[NotifyState::Watchdog]);
+        manager.tell(&[NotifyState::Watchdog]);
     };
-    tell(&[NotifyState::Stopping]);
-    match end {
+    manager.tell(&[NotifyState::Stopping]);
+    let result = match end {
         End::Signal(signal) => {
             info!(signal, "ending");
-            service.stop();
             Ok(())
         }
         End::Lost => {
             error!("a device was removed");
-            service.stop();
             Err(Error::Removed)
         }
-    }
-}
-
-/// Tells the service manager, if there is one.
-fn tell(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        warn!(%error, "the service manager cannot be told");
-    }
+    };
+    service.stop();
+    manager.end();
+    result
 }
 
 /// Losses are told less often than they are looked for.

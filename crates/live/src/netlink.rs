@@ -94,6 +94,19 @@ impl Netlink {
         Ok(found.unwrap_or(u32::MAX))
     }
 
+    /// How many queues a device may have for packets that its owner reads: 1 for a TUN that was not made for several.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn queues(&self, device: &str) -> Result<u32, Error> {
+        let found =
+            self.find(device)?.attributes.into_iter().find_map(|attribute| match attribute {
+                LinkAttribute::NumTxQueues(queues) => Some(queues),
+                _ => None,
+            });
+        Ok(found.unwrap_or(1))
+    }
+
     /// Sets how many packets may wait at a device until they are read.
     ///
     /// # Errors

@@ -48,21 +48,26 @@ pub(super) fn devices() -> Vec<Finding> {
     findings
 }
 
-/// SYNs should have a queue of their own, which needs a BPF program.
-pub(super) fn syn_queue(gateway: &Gateway) -> Option<Finding> {
+/// SYNs should have a queue of their own, which needs a BPF program. A running gateway may have fewer rights than this
+/// process: its devices tell.
+pub(super) fn syn_queue(netlink: &Netlink, gateway: &Gateway, running: bool) -> Option<Finding> {
     const SYNS: &str = "queue of SYNs";
     if !network::needs_syn_queue(gateway) {
         return None;
     }
-    Some(match SynProgram::load() {
-        Ok(_) => Finding::fine(SYNS, "the process can make one"),
-        Err(error) => {
-            let message = format!(
-                "none: a flood of SYNs can fill the queue of packets of connections ({error})"
-            );
-            Finding::advice(SYNS, message, Some(network::BPF_RIGHTS.to_owned()))
+    let why_none = match running {
+        true if network::has_syn_queue(netlink) => {
+            return Some(Finding::fine(SYNS, "the gateway has one"));
         }
-    })
+        true => "its log says why".to_owned(),
+        false => match SynProgram::load() {
+            Ok(_) => return Some(Finding::fine(SYNS, "the process can make one")),
+            Err(error) => error.to_string(),
+        },
+    };
+    let message =
+        format!("none: a flood of SYNs can fill the queue of packets of connections ({why_none})");
+    Some(Finding::advice(SYNS, message, Some(network::syn_queue_rights())))
 }
 
 /// The gateway sets `rp_filter` of its devices to 0, unless new devices have that.

@@ -68,3 +68,34 @@ fn a_gateway_that_cannot_be_upgraded_is_restarted_only_if_it_can_start() {
     assert_eq!(calls, asked);
     assert!(said.contains("goes on with the program before"), "{said}");
 }
+
+#[test]
+fn there_is_a_manual_page_for_each_command_that_a_page_names() {
+    let folder = Folder::new("manuals");
+    let written =
+        Command::new(env!("CARGO_BIN_EXE_lasthopd")).arg("man").arg(&folder.0).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let mut commands = 0;
+    for entry in fs::read_dir(&folder.0).unwrap() {
+        let page = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for line in
+            page.lines().filter(|line| line.starts_with("lasthopd") && line.ends_with("(8)"))
+        {
+            let name = line.replace('\\', "").replace("(8)", ".8");
+            assert!(folder.0.join(&name).exists(), "there is no {name}");
+            commands += 1;
+        }
+    }
+    let help = Command::new(env!("CARGO_BIN_EXE_lasthopd")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed: Vec<_> = listed
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(listed.len() > 10 && commands >= listed.len(), "{listed:?}");
+    for name in listed {
+        assert!(folder.0.join(format!("lasthopd-{name}.8")).exists(), "there is no page of {name}");
+    }
+}

@@ -104,6 +104,13 @@ impl Running {
         }
     }
 
+    /// Fills the queue of what the service manager is told, so that it takes no more.
+    fn fill_notes(&self) {
+        let other = UnixDatagram::unbound().unwrap();
+        other.set_nonblocking(true).unwrap();
+        while other.send_to(b"X", self.path("notify")).is_ok() {}
+    }
+
     pub(crate) fn call(&self, world: &World, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lasthopd"));
         command.args(arguments).arg("--socket").arg(self.path("socket")).stdin(Stdio::null());
@@ -156,6 +163,40 @@ fn the_service_manager_hears_of_its_life_and_sigterm_ends_it() {
         assert!(status.success());
         assert_eq!(messages, ["running", "ending"]);
         assert!(world.at(GATEWAY, || Netlink::open().unwrap().rules()).is_empty());
+    });
+}
+
+#[test]
+fn a_service_manager_that_does_not_read_holds_nothing_up() {
+    beside(|| {
+        let Some(world) = World::new(CLEAN, "unread") else { return };
+        let mut running = Running::start(&world, "unread");
+        running.told("READY=1");
+        let several_looks = Duration::from_millis(3500);
+        running.fill_notes();
+        std::thread::sleep(several_looks);
+        fs::write(running.path("lasthopd.toml"), format!("{INTERFACES}rate = \"9 Mbit/s\"\n"))
+            .unwrap();
+        let pid = Pid::from_child(&running.child);
+        kill_process(pid, Signal::HUP).unwrap();
+        let reloaded = || fs::read_to_string(running.path("log")).unwrap().contains("reloaded");
+        let soon = |mut done: Box<dyn FnMut() -> bool + '_>| {
+            (0..100).any(|_| {
+                std::thread::sleep(Duration::from_millis(50));
+                done()
+            })
+        };
+        assert!(soon(Box::new(reloaded)), "not reloaded");
+        // When it reads again, it hears that the gateway lives.
+        running.told("WATCHDOG=1");
+        running.told("WATCHDOG=1");
+        running.fill_notes();
+        std::thread::sleep(several_looks);
+        kill_process(pid, Signal::TERM).unwrap();
+        assert!(soon(Box::new(|| running.child.try_wait().unwrap().is_some())), "it does not end");
+        let (status, messages) = running.ended();
+        assert!(status.success());
+        assert_eq!(messages, ["running", "reloaded", "ending"]);
     });
 }
 

@@ -6,6 +6,7 @@ use crate::common::{
 };
 use crate::operation::Operated;
 use crate::process::Running;
+use crate::syn_queue::give_up_bpf;
 use scenario::IpVersion;
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
@@ -245,5 +246,32 @@ fn what_an_operator_sees_is_the_same_on_either_data_path() {
             operated.service.stop();
             world.at(GATEWAY, wait_for_devices_to_go);
         }
+    });
+}
+
+#[test]
+fn the_examination_sees_that_a_running_gateway_may_not_mark_in_the_kernel() {
+    beside(|| {
+        let Some(world) = World::of(PATH, "spep-rights") else { return };
+        let keys = "mode = \"spep\"";
+        // Where the kernel takes no such program, or takes it from all.
+        let can = crate::doctor::found(&world, keys, false).is_empty();
+        if !can || !world.at(GATEWAY, give_up_bpf) {
+            return;
+        }
+        let running = |prepare: fn()| {
+            let text = format!("{INTERFACES}{keys}\n");
+            let running = Running::prepared(&world, "spep-rights", &text, prepare);
+            running.told("READY=1");
+            running
+        };
+        let found = || crate::doctor::found(&world, keys, true);
+        let able = running(|| ());
+        assert_eq!(found(), []);
+        drop(able);
+        let _unable = running(|| assert!(give_up_bpf()));
+        let [finding] = &found()[..] else { panic!("{:?}", found()) };
+        assert!(finding.message.starts_with("in user space: the process may not"), "{finding}");
+        assert!(finding.mend.as_ref().unwrap().contains("=CAP_BPF CAP_PERFMON, "), "{finding}");
     });
 }

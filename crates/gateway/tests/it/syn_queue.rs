@@ -2,7 +2,7 @@
 
 use crate::common::{CLEAN, GATEWAY, INTERFACES, World, beside, configuration, exchange};
 use crate::process::Running;
-use gateway::doctor::{Severity, examine};
+use gateway::doctor::{Finding, Severity, examine};
 use live::SynProgram;
 use rustix::thread::{
     CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
@@ -28,7 +28,7 @@ fn loads(test: &str) -> bool {
 
 /// Takes from the calling thread, and from the programs that it starts, what lets them load BPF programs. Says whether
 /// they cannot now: without `kernel.unprivileged_bpf_disabled`, all can.
-fn give_up_bpf() -> bool {
+pub(crate) fn give_up_bpf() -> bool {
     let given_up = [CapabilitySet::BPF, CapabilitySet::SYS_ADMIN];
     let mut sets = capabilities(None).unwrap();
     for capability in given_up {
@@ -38,6 +38,14 @@ fn give_up_bpf() -> bool {
     }
     set_capabilities(None, sets).unwrap();
     SynProgram::load().is_err()
+}
+
+/// What is found about them at the gateway's node, with these keys.
+fn about_syns(world: &World, keys: &str, running: bool) -> Vec<Finding> {
+    let gateway = configuration(keys);
+    let mut findings = world.at(GATEWAY, || examine(&gateway, running));
+    findings.retain(|finding| finding.about == "queue of SYNs");
+    findings
 }
 
 #[test]
@@ -51,6 +59,10 @@ fn an_upgrade_keeps_the_queues_of_syns() {
             let running = Running::with(&world, "syn-queue", keys);
             running.told("READY=1");
             assert_eq!(queues(&running), expected, "{keys}");
+            let said = about_syns(&world, keys, true);
+            let said: Vec<_> = said.iter().map(|finding| finding.message.as_str()).collect();
+            let of_one_worker = ["the gateway has one"];
+            assert_eq!(said, if expected == 4 { &of_one_worker[..] } else { &[] }, "{keys}");
             for _ in 0..2 {
                 let upgraded = running.call(&world, &["upgrade"]);
                 let text = String::from_utf8_lossy(&upgraded.stderr);
@@ -77,6 +89,12 @@ fn a_process_that_may_not_load_the_program_has_one_queue_for_all_packets_and_say
         running.told("READY=1");
         assert_eq!(queues(&running), 2);
         exchange(&world, IpVersion::V4, [100_000, 100_000]);
+        // This process may load the program.
+        if loads("the examination") {
+            let [finding] = &about_syns(&world, "", true)[..] else { panic!("nothing about it") };
+            assert_eq!(finding.severity, Severity::Advice);
+            assert!(finding.message.ends_with("(its log says why)"), "{finding}");
+        }
         let said = || {
             let log = fs::read_to_string(running.path("log")).unwrap();
             log.lines().filter(|line| line.contains("flood of SYNs")).map(str::to_owned).collect()
@@ -102,21 +120,17 @@ fn the_examination_says_whether_syns_can_have_a_queue_of_their_own() {
             return;
         }
         let Some(world) = World::new(CLEAN, "doctor-syns") else { return };
-        let about_syns = |keys: &str| {
-            let gateway = configuration(keys);
-            let mut findings = examine(&gateway, false);
-            findings.retain(|finding| finding.about == "queue of SYNs");
-            findings
-        };
-        world.at(GATEWAY, || {
-            assert_eq!(about_syns("")[0].severity, Severity::Fine);
-            if give_up_bpf() {
-                let [finding] = &about_syns("")[..] else { panic!("nothing about it") };
-                assert_eq!(finding.severity, Severity::Advice);
-                assert!(finding.mend.as_ref().unwrap().contains("CapabilityBoundingSet=CAP_BPF"));
-            }
-            // Each has a queue that the kernel chooses.
-            assert_eq!(about_syns("workers = 2"), []);
-        });
+        assert_eq!(about_syns(&world, "", false)[0].severity, Severity::Fine);
+        // Each has a queue that the kernel chooses.
+        assert_eq!(about_syns(&world, "workers = 2", false), []);
+        let gateway = configuration("");
+        let without = world.at(GATEWAY, || give_up_bpf().then(|| examine(&gateway, false)));
+        let Some(findings) = without else { return };
+        let finding = findings.iter().find(|finding| finding.about == "queue of SYNs").unwrap();
+        assert_eq!(finding.severity, Severity::Advice);
+        // Lines of a unit: all of them in one would be no capability.
+        let lines =
+            "AmbientCapabilities=CAP_BPF, CapabilityBoundingSet=CAP_BPF and SystemCallFilter=bpf";
+        assert!(finding.mend.as_ref().unwrap().contains(lines), "{finding}");
     });
 }

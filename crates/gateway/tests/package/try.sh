@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs the Debian package in a new Debian 12 that runs systemd in a container, lets a download go through the
 # gateway, and replaces the package by others: one that goes on with the download, one that cannot, and one beside a
-# configuration that has an error. At the end it removes the package.
+# configuration that has an error. The service has a queue of SYNs, unless it may not have one. At the end, the package
+# is removed.
 #
 #   sudo crates/gateway/tests/package/try.sh build/gateway/lasthopd_*_amd64.deb
 #
@@ -81,12 +82,17 @@ downloaded() {
     cmp "$work/file" "$work/$1"
 }
 
+# The queues of both devices that the process has.
+queues() { inside sh -c "grep --files-with-matches '^iff:.*lh-' /proc/$(pid)/fdinfo/* | wc -l"; }
+floods() { inside journalctl --unit lasthopd --output cat | grep --count "flood of SYNs" || true; }
+
 say "a new system"
-if [ ! -f "$base/system/done" ]; then
+packages=systemd,systemd-sysv,dbus,iproute2,nftables,procps
+if [ "$(cat "$base/system/done" 2>/dev/null)" != "$packages" ]; then
     rm -rf "$base/system"
-    debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,iproute2,nftables bookworm "$base/system" \
+    debootstrap --variant=minbase --include="$packages" bookworm "$base/system" \
         http://deb.debian.org/debian >"$base/debootstrap.log" 2>&1 || fail "see $base/debootstrap.log"
-    touch "$base/system/done"
+    echo "$packages" >"$base/system/done"
 fi
 root=$work/root
 cp --archive "$base/system" "$root"
@@ -102,11 +108,17 @@ repacked 4
 [ -d /run/systemd/system ] || alone="--keep-unit --register=no"
 # shellcheck disable=SC2086 # Two words.
 systemd-nspawn --quiet ${alone:-} --directory "$root" --private-network \
-    --suppress-sync=yes --console=pipe --boot </dev/null >"$work/console" 2>&1 &
+    --capability=CAP_BPF --system-call-filter=bpf --suppress-sync=yes --console=pipe --boot </dev/null >"$work/console" 2>&1 &
 nspawn=$!
-first_of() { manager=$(pgrep --parent "$nspawn"); }
-wait_for 20 first_of || { cat "$work/console"; fail "systemd-nspawn does not start"; }
-wait_for 60 inside systemctl is-active multi-user.target || { cat "$work/console"; fail "systemd does not start"; }
+# Another process of systemd-nspawn's comes before the one that becomes systemd.
+booted() {
+    for manager in $(pgrep --parent "$nspawn"); do
+        grep -q '^NSpid:.*[[:space:]]1$' "/proc/$manager/status" && inside systemctl is-active multi-user.target &&
+            return
+    done
+    return 1
+}
+wait_for 60 booted || { cat "$work/console"; fail "systemd does not start"; }
 
 # As udev makes it.
 inside chmod 666 /dev/net/tun
@@ -136,6 +148,8 @@ inside systemctl is-enabled lasthopd && fail "it is enabled"
 inside lasthopd doctor || fail "doctor"
 inside systemctl enable --now lasthopd || { inside journalctl -u lasthopd; fail "it does not start"; }
 first=$(pid)
+[ "$(queues)" = 4 ] || { inside journalctl -u lasthopd; fail "SYNs have no queue of their own"; }
+inside lasthopd doctor | grep "queue of SYNs: the gateway has one" || fail "the doctor does not see it"
 
 say "a newer package: the process and the download go on"
 download one
@@ -146,6 +160,7 @@ grep lasthopd "$work/said"
 [ "$(pid)" = "$first" ] || fail "another process: $(pid), not $first"
 [ "$(program)" = /usr/bin/lasthopd ] || fail "it executes $(program)"
 [ "$(status "connections taken over")" = 1 ] || fail "nothing was taken over"
+[ "$(queues)" = 4 ] || fail "SYNs have no queue of their own any more"
 inside systemctl is-active lasthopd || fail "it does not run"
 [ "$(stat --format %s "$work/one")" -lt 60000000 ] || fail "the download ended too early to say anything"
 downloaded one || fail "the download was changed or broken"
@@ -170,6 +185,22 @@ grep -q "goes on with the program before" "$work/said" || fail "not said"
 downloaded three || fail "the download was changed or broken"
 inside sed -i '$d' /etc/lasthop/lasthopd.toml
 inside systemctl restart lasthopd
+
+say "without CAP_BPF, or the system call: it runs, and says what is missing"
+[ "$(floods)" = 0 ] || fail "it said so before"
+rights=/etc/systemd/system/lasthopd.service.d/rights.conf
+inside mkdir "$(dirname $rights)"
+for without in CapabilityBoundingSet=~CAP_BPF SystemCallFilter=~bpf; do
+    printf '[Service]\n%s\n' "$without" >"$root$rights"
+    inside systemctl daemon-reload
+    before=$(floods)
+    inside systemctl restart lasthopd || fail "it does not start with $without"
+    [ "$(queues)" = 2 ] || fail "$without takes no right away"
+    [ "$(floods)" = $((before + 1)) ] || fail "it does not say once that SYNs have no queue"
+    inside lasthopd doctor | grep "queue of SYNs: none" || fail "the doctor does not say so"
+done
+inside rm "$rights"
+inside systemctl daemon-reload
 
 say "removing it: nothing is left but the configuration"
 inside apt-get remove --quiet=2 --yes lasthopd >"$work/said" 2>&1 || { cat "$work/said"; fail "apt-get remove"; }

@@ -1,7 +1,7 @@
 //! One split connection: what goes from one half to the other.
 
-use base::{LowWater, Time};
 use base::settings::{Kind, Setting, names};
+use base::{LowWater, Time};
 use host::Transport;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

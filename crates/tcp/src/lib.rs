@@ -29,8 +29,8 @@ pub use config::{
     Reduction, Restart, RoundEnd, Rto, SsthreshOnBackoff, Validation,
 };
 pub use connection::{
-    AdoptError, Clock, Connection, Events, LowWater, FastOpen, FastOpenResult, FastPath, FastPathOutcome,
-    Handshake, Identity, Reader, Snapshot, Transmit,
+    AdoptError, Clock, Connection, Events, FastOpen, FastOpenResult, FastPath, FastPathOutcome,
+    Handshake, Identity, LowWater, Reader, Snapshot, Transmit,
 };
 pub use event::{DropReason, Event};
 pub use indication::{Connectivity, Indication, LossCause, PeerLosses};

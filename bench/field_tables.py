@@ -156,8 +156,8 @@ def goodputs(rows: Sequence[Result]) -> list[str]:
     return [
         "Goodput over the hop's capacity x (1 - loss), per cent:",
         of_hops(rows, goodput),
-        "Goodput of `lasthopd`, Mb/s: what the lab predicts with the scenario that `lasthopd "
-        "scenario` prints (the median of nine runs), and what was measured:",
+        "Goodput of `lasthopd`, Mb/s: what the lab predicts for such a download with the scenario "
+        "that `lasthopd scenario` prints (the median of nine runs), and what was measured:",
         of_hops(own, prediction),
     ]
 

@@ -51,7 +51,7 @@ def dask(folder: Path, workers: int) -> Iterator[Dask]:
         for _ in range(workers):
             start("worker", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
         until = time.monotonic() + 60
-        # It is there before it is written.
+        # The file exists before its content is written.
         while not found.exists() or not found.read_text().endswith("}"):
             assert time.monotonic() < until
             time.sleep(0.05)

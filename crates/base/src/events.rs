@@ -39,6 +39,18 @@ bitflags! {
 pub enum LowWater {
     /// At most so many bytes are written and not yet acknowledged.
     Unacknowledged(u64),
-    /// At most so many bytes are written and not yet sent, as an acknowledgment finds, cumulative or selective.
+    /// At most so many bytes are written and not yet sent. It is looked at when an acknowledgment arrives, cumulative
+    /// or selective.
     Unsent(u64),
+}
+
+impl LowWater {
+    /// Whether it is so where so many bytes are unacknowledged and, of them, unsent.
+    #[must_use]
+    pub fn is_reached(self, unacknowledged: u64, unsent: u64) -> bool {
+        match self {
+            LowWater::Unacknowledged(bytes) => unacknowledged <= bytes,
+            LowWater::Unsent(bytes) => unsent <= bytes,
+        }
+    }
 }

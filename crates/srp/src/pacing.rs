@@ -28,9 +28,9 @@ pub(crate) struct Pacing {
     most: Option<Rate>,
     /// When what was sent has left at the present pace.
     next: Time,
-    /// A segment has waited for that time.
+    /// Nothing but that time holds a segment back.
     #[serde(skip)]
-    waited: bool,
+    waits: bool,
     /// Bytes that may be in flight in addition, because the timeout has passed.
     extra: u64,
 }
@@ -65,7 +65,7 @@ impl Pacing {
             (false, Some(rate)) => Source::Known(rate),
             (false, None) => Source::Measured(Box::new(Measured::new(segment))),
         };
-        Pacing { source, segment, most: config.rate, next: Time::ZERO, waited: false, extra: 0 }
+        Pacing { source, segment, most: config.rate, next: Time::ZERO, waits: false, extra: 0 }
     }
 
     /// Another hop has other settings. What was measured of the last one is where measuring begins, and the window of
@@ -127,15 +127,15 @@ impl Pacing {
         self.next
     }
 
-    /// A segment waits for that time.
-    pub(crate) fn on_wait(&mut self) {
-        self.waited = true;
+    /// Whether nothing but that time holds a segment back.
+    pub(crate) fn set_waits(&mut self, waits: bool) {
+        self.waits = waits;
     }
 
     /// A packet of `size` is sent. Those that are no segments are counted and not delayed.
     pub(crate) fn on_sent(&mut self, now: Time, size: u64, rtt: &Rtt) {
         let Some(pace) = self.pace(rtt) else { return };
-        let burst = match self.waited {
+        let burst = match self.waits {
             true => Pacing::LATE,
             false => pace.time_for(Pacing::BURST * self.segment).min(Pacing::LONGEST_BURST),
         };
@@ -153,15 +153,10 @@ impl Pacing {
 
     /// There is nothing to send, although it might be sent.
     pub(crate) fn on_idle(&mut self) {
-        self.waited = false;
+        self.waits = false;
         if let Source::Measured(measured) = &mut self.source {
             measured.on_idle();
         }
-    }
-
-    /// What is in flight lets nothing follow.
-    pub(crate) fn on_blocked(&mut self) {
-        self.waited = false;
     }
 
     /// A copy has arrived.

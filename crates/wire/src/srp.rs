@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// A UDP datagram that carries an SRP PDU.
 ///
 /// A datagram from or to [`Srp::PORT`] is one if it parses as a PDU of [`Srp::VERSION`]; all others stay
-/// [`Udp`](crate::Udp). So is one from or to [`Srp::CHANNEL_PORT`], behind [`Srp::CHANNEL`] bytes of 0. The publication gives no format; this one is ours. All fields are big-endian:
+/// [`Udp`](crate::Udp). So is one from or to [`Srp::CHANNEL_PORT`], behind [`Srp::CHANNEL`] bytes of 0. The publication
+/// gives no format; this one is ours. All fields are big-endian:
 ///
 /// ```text
 /// |version| type  |    by type    |            by type            |

@@ -150,11 +150,11 @@ table! {
         minimum: Written<Duration>;
         /// The upper bound.
         maximum: Written<Duration>;
-        /// The clock granularity G of RFC 6298: the timeout is the smoothed round trip and at least this much. A
-        /// loss probe waits for at least two of it.
+        /// The clock granularity G of RFC 6298: the timeout exceeds the smoothed round trip by at least this. A loss
+        /// probe waits for at least twice this.
         granularity: Written<Duration>;
-        /// A lower bound of the variance term, 4 RTTVAR: the timeout is the smoothed round trip and at least this
-        /// much, as in Linux, where it is `tcp_rto_min`, 200 ms. With `estimator = "exact"` only; `"0 s"` if absent.
+        /// A lower bound of the variance term, 4 RTTVAR: the timeout exceeds the smoothed round trip by at least this.
+        /// In Linux it is `tcp_rto_min`, 200 ms. With `estimator = "exact"` only; `"0 s"` if absent.
         minimum_variance: Written<Duration>;
         /// The arithmetic of the RTT estimate: RFC 6298, whole ticks of the granularity as ns-2 has
         /// them, or those of 4.3BSD Tahoe, whose timers also expire with a tick.

@@ -83,14 +83,10 @@ impl Association {
     }
 
     fn next_segment(&mut self, now: Time) -> Option<(Pdu, Payload)> {
-        if !self.flight_allows() {
-            self.sender.pacing.on_blocked();
-            return None;
-        }
-        if self.sender.pacing.next() > now {
-            if self.has_segment() {
-                self.sender.pacing.on_wait();
-            }
+        let is_allowed = self.flight_allows();
+        if self.sender.pacing.next() > now || !is_allowed {
+            let waits = is_allowed && self.has_segment();
+            self.sender.pacing.set_waits(waits);
             return None;
         }
         if let Some((number, record)) = self.sender.first_lost() {

@@ -109,11 +109,9 @@ impl SendHalf {
 
     /// Whether the owner is to be told now that more may be written, for which it has asked once.
     pub(crate) fn takes_low_water(&mut self) -> bool {
-        let is_due = match self.low_water {
-            None => false,
-            Some(LowWater::Unacknowledged(bytes)) => self.unacknowledged() <= bytes,
-            Some(LowWater::Unsent(bytes)) => self.unsent() <= bytes,
-        };
+        let is_reached =
+            |low_water: LowWater| low_water.is_reached(self.unacknowledged(), self.unsent());
+        let is_due = self.low_water.is_some_and(is_reached);
         if is_due {
             self.low_water = None;
         }

@@ -171,3 +171,33 @@ fn late_wakes_do_not_lower_the_rate() {
         }
     }
 }
+
+#[test]
+fn idle_time_gives_no_more_than_a_short_burst() {
+    let case = Case {
+        mbps: 20.0,
+        rtt: 100,
+        loss: Loss::Uniform(0.0),
+        queue: 200,
+        known: true,
+        tick: Duration::ZERO,
+    };
+    let config = Config { segment_size: SEGMENT, rate: Some(case.rate()), ..Config::default() };
+    let mut world = World::new([config.clone(), config], hop(&case, 1));
+    world.settle(0);
+    world.run(world.now + Duration::from_secs(1));
+    let mut sent_at_once = |connection| {
+        let user = User { connection, reads: u32::MAX, ..User::default() };
+        let server = user.clone();
+        let before = world.hops[0].carried;
+        let user = User { to_write: 100 * u64::from(SEGMENT), ..user };
+        world.open(0, [user, server]).expect("it is possible");
+        let sent = world.hops[0].carried - before;
+        world.run(world.now + Duration::from_secs(3));
+        sent
+    };
+    // Segments of the first one have waited for their time.
+    let first = sent_at_once(1);
+    assert!((2..=10).contains(&first), "{first}");
+    assert_eq!(sent_at_once(2), first);
+}

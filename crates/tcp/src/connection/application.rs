@@ -76,11 +76,9 @@ impl Connection {
 
     /// Raises [`Events::WRITABLE`] if it was requested and is due.
     pub(super) fn notify(&mut self) {
-        let is_due = match self.low_water {
-            None => false,
-            Some(LowWater::Unacknowledged(bytes)) => self.unacknowledged() <= bytes,
-            Some(LowWater::Unsent(bytes)) => self.unsent() <= bytes,
-        };
+        let is_reached =
+            |low_water: LowWater| low_water.is_reached(self.unacknowledged(), self.unsent());
+        let is_due = self.low_water.is_some_and(is_reached);
         if is_due {
             self.low_water = None;
             self.events |= Events::WRITABLE;

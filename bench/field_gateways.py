@@ -49,7 +49,7 @@ class Candidate:
     #: The mode of `lasthopd`, and whether it is told the rate of the hop.
     mode: str = "spoof"
     rate: bool = True
-    #: Its threads.
+    #: The threads of `lasthopd` or HAProxy. PEPsal has as many as it likes.
     workers: int = 1
 
     @property
@@ -68,7 +68,7 @@ class Candidate:
                     stack.enter_context(far_gateway(programs["lasthopd"], place))
                 yield stack.enter_context(self.gateway(programs["lasthopd"], place))
         else:
-            with proxy(self.kind, programs[self.kind], place) as found:
+            with proxy(self.kind, programs[self.kind], place, self.workers) as found:
                 set_congestion(found[0], self.congestion)
                 yield found
 
@@ -158,6 +158,7 @@ def far_gateway(program: Path, place: Place) -> Iterator[None]:
 HAPROXY = f"""
 global
     maxconn {{connections}}
+    nbthread {{threads}}
 defaults
     mode tcp
     option splice-auto
@@ -181,14 +182,14 @@ table ip field {{
 
 
 @contextlib.contextmanager
-def proxy(kind: str, program: Path, place: Place) -> Iterator[tuple[int, Guard]]:
+def proxy(kind: str, program: Path, place: Place, threads: int) -> Iterator[tuple[int, Guard]]:
     """A transparent proxy for all TCP connections of the user's."""
     at = place.namespace
     connections = files_allowed() // FILES_EACH - 50
     words = [str(program), "-p", str(PROXY_PORT), "-c", str(connections), "-n"]
     if kind == "haproxy":
         config = place.folder / "haproxy.cfg"
-        config.write_text(HAPROXY.format(connections=connections))
+        config.write_text(HAPROXY.format(connections=connections, threads=threads))
         words = [str(program), "-db", "-q", "-f", str(config)]
     rules = place.folder / "redirect.nft"
     rules.write_text(REDIRECT.format(wan=place.wan, port=PROXY_PORT))

@@ -30,6 +30,7 @@ from field_gateways import Candidate
 
 CANDIDATES = (
     *(Candidate(name, kind) for kind, name in field_gateways.KINDS.items()),
+    Candidate("HAProxy, two threads", "haproxy", workers=2),
     Candidate("lasthopd, two workers", "lasthopd", workers=2),
 )
 SECONDS = 4

@@ -2,10 +2,11 @@
 
 python bench/field_matrix.py hop        bad hops: goodput, first byte, page load
 python bench/field_matrix.py long       downloads of a minute over a satellite hop, by its loss
+python bench/field_matrix.py sizes      downloads of a packet to 100 MB, and directly
 python bench/field_matrix.py machine    a fast LAN: throughput, CPU time, connections, memory
 python bench/field_matrix.py            all
 
-Some hops once, in about a quarter of an hour, as `long`; FULL=1 in the environment: all of them,
+Some hops once, in about a quarter of an hour, as `long` and `sizes`; FULL=1 in the environment: all of them,
 five times in turn.
 It needs root, curl, haproxy, nft, iperf3 and ab. PEPsal is compiled from its repository
 into build/pepsal (git, autoconf, automake, libtool), unless PEPSAL names its program. What is
@@ -29,6 +30,7 @@ from pathlib import Path
 import field_gateways
 import field_machine
 import field_path
+import field_sizes
 import namespaces
 import record
 from field_gateways import Candidate
@@ -65,7 +67,7 @@ ALL = (
 LONG = tuple(Hop(10, 600, loss) for loss in (0.0, 0.001, 0.01, 0.05, 0.1))
 LONG_S = 60.0
 LONG_CANDIDATES = tuple(candidate for candidate in CANDIDATES if candidate.name == "lasthopd pair")
-PARTS = ("hop", "long", "machine")
+PARTS = ("hop", "long", "sizes", "machine")
 #: A page of 30 objects of 10 kB, over six connections.
 PAGE, OBJECTS, OBJECT, CONNECTIONS = 20_000, 30, 10_000, 6
 #: Attempts while the machine is too busy, and seconds that a page may take.
@@ -302,6 +304,8 @@ def main() -> int:
         rows = list(hops(programs, LONG, LONG_CANDIDATES, options.repeats, LONG_S, False))
         keep("field-long", rows, seconds=LONG_S)
         right &= all(row["ok"] for row in rows)
+    if "sizes" in parts:
+        keep("field-sizes", list(field_sizes.measured(programs, options.repeats)))
     if "machine" in parts:
         keep("field-machine", list(field_machine.measured(programs, options.repeats)))
     return 0 if right else 1

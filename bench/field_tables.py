@@ -83,6 +83,36 @@ def long(result: Result) -> str:
     return "\n\n".join([*parts, about_runs(result)])
 
 
+def sizes(result: Result) -> str:
+    """The time of downloads: a line for each hop and candidate, a column for each size."""
+    rows = result["rows"]
+    sizes = sorted({row["bytes"] for row in rows})
+    lines = []
+    for place, what in dict.fromkeys((hop(row), row["what"]) for row in rows):
+        found = {
+            row["bytes"]: seconds(row) for row in rows if (hop(row), row["what"]) == (place, what)
+        }
+        lines.append([place, what, *(found.get(size, "") for size in sizes)])
+    heads = ["hop", "", *map(in_bytes, sizes)]
+    void = sum({(hop(row), row["what"]): row["void"] for row in rows}.values())
+    about = (
+        f"*Seconds: medians of {result['repeats']} runs, in brackets the least and the largest. "
+    )
+    about += f"In {void} runs the machine was too busy. {versions(result)}*"
+    return f"{tabular.table(heads, lines)}\n\n{about}"
+
+
+def seconds(row: Result) -> str:
+    """A time with two digits after the point, if it is above a second."""
+    return tabular.spread(row["seconds"], 2 if row["seconds"][1] >= 1 else 3)
+
+
+def in_bytes(size: int) -> str:
+    """A power of ten with its unit."""
+    power, unit = (6, "MB") if size >= 10**6 else (3, "kB")
+    return f"{size // 10**power} {unit}"
+
+
 def outage(result: Result) -> str:
     """How soon data comes again after an outage: a column for each hop."""
     rows = result["rows"]

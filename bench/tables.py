@@ -66,6 +66,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "short-messages": (short_messages.FILE, short_messages.table),
     "field": ("field.json", field_tables.hops),
     "field-long": ("field-long.json", field_tables.long),
+    "field-sizes": ("field-sizes.json", field_tables.sizes),
     "field-machine": ("field-machine.json", field_tables.machine),
     "field-outage": ("field-outage.json", field_tables.outage),
     "field-roaming": ("field-roaming.json", field_tables.roaming),

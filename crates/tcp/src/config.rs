@@ -33,7 +33,8 @@ pub struct Config {
     pub loss_threshold: Option<f64>,
     /// With [`Congestion::Bbr`], a round trip at most 2 % longer than the shortest renews it: the queue was as good as
     /// empty. Else only a shorter one does, and every five seconds ProbeRTT halves what is outstanding for a round
-    /// trip, as draft-ietf-ccwg-bbr says.
+    /// trip, as draft-ietf-ccwg-bbr says. So that there is such a round trip, the queue of a probe for bandwidth drains
+    /// before the next one, for up to twelve round trips, and ProbeRTT waits for up to sixteen of the shortest.
     pub renew_min_rtt: bool,
     /// Appropriate byte counting (RFC 3465): the window grows by the octets acknowledged, not by
     /// the number of acknowledgments. The value is the limit L, the segments that one

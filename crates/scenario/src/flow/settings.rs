@@ -51,7 +51,9 @@ table! {
         loss_threshold: Spanned<Probability>;
         /// With `bbr`, a round trip at most 2 % longer than the shortest renews it, as the queue was as good as empty.
         /// Else only a shorter one does, and every five seconds what is outstanding is halved for a round trip
-        /// (ProbeRTT), as draft-ietf-ccwg-bbr says. `false` if absent.
+        /// (ProbeRTT), as draft-ietf-ccwg-bbr says. So that there is such a round trip on a long path, too, the queue of
+        /// a probe for bandwidth drains before the next one, for up to twelve round trips, and ProbeRTT waits for up to
+        /// sixteen of the shortest. `false` if absent.
         renew_min_rtt: Spanned<bool>;
         /// The window grows by the bytes acknowledged (RFC 3465), in slow start by at most this
         /// many segments per ACK, or without a limit (`"all"`); `"off"` counts ACKs.

@@ -409,6 +409,32 @@ fn a_round_trip_like_the_shortest_can_spare_the_probe_of_it() {
 }
 
 #[test]
+fn on_a_long_path_the_queue_of_a_probe_drains_before_the_next_probe() {
+    let growth = Growth { renew_min_rtt: true, ..Growth::default() };
+    let mut path = Path { rtt: Duration::from_millis(600), ..Path::with(growth) };
+    path.until_state(State::Refill);
+    let (before, began) = (path.delivered, path.now);
+    path.run(Duration::from_secs(60));
+    assert!(!path.states.contains(&State::ProbeRtt));
+    assert!(path.states.iter().filter(|state| **state == State::Up).count() > 4);
+    let rate = (path.delivered - before) as f64 / path.now.since(began).as_secs_f64();
+    assert!(rate > 0.99 * path.rate, "{rate}");
+}
+
+#[test]
+fn where_others_fill_the_queue_it_probes_for_bandwidth_as_often() {
+    let growth = Growth { renew_min_rtt: true, ..Growth::default() };
+    let mut path = Path::with(growth);
+    path.until_state(State::Up);
+    path.rtt = Duration::from_millis(130);
+    path.until_state(State::Down);
+    let began = path.now;
+    path.until_state(State::Refill);
+    assert!(!path.states.contains(&State::ProbeRtt));
+    assert!(path.now.since(began) < Duration::from_secs(3));
+}
+
+#[test]
 fn a_pause_of_the_application_is_a_probe_of_the_round_trip() {
     let mut path = Path::new();
     path.until_state(State::Cruise);

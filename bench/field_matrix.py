@@ -6,8 +6,8 @@ python bench/field_matrix.py sizes      downloads of a packet to 100 MB, and dir
 python bench/field_matrix.py machine    a fast LAN: throughput, CPU time, connections, memory
 python bench/field_matrix.py            all
 
-Some hops once, in about a quarter of an hour, as `long` and `sizes`; FULL=1 in the environment: all of them,
-five times in turn.
+Some hops once, in about a quarter of an hour, as `long` and `sizes`; FULL=1 in the environment: all
+of them, five times in turn.
 It needs root, curl, haproxy, nft, iperf3 and ab. PEPsal is compiled from its repository
 into build/pepsal (git, autoconf, automake, libtool), unless PEPSAL names its program. What is
 missing is left out, with a word about it.

@@ -28,8 +28,13 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 use tracing::info;
+
+/// A reset may be lost on the hop. At the end of the gateway, each is repeated so often, and so long after the last one.
+const REPEATED_RESETS: u32 = 2;
+const RESETS_APART: Duration = Duration::from_millis(50);
 
 /// A gateway, which runs until this is dropped.
 pub struct Daemon {
@@ -341,14 +346,16 @@ impl Daemon {
         Ok(())
     }
 
-    /// Ends it. Connections that it carries are reset.
+    /// Ends it. Connections that it carries are reset, for which it takes a tenth of a second.
     pub fn stop(self) {
         // It fails if a thread has ended; then nothing can be sent.
-        let _ = self.workers.call_each(|now, plane, _| {
-            // One that began until the thread has ended would be lost.
-            plane.relays().drain(true);
-            plane.relays().reset_all(now);
-        });
+        let carried = self.workers.call_each(|now, plane, _| plane.reset_all(now));
+        if carried.is_ok_and(|parts| parts.contains(&true)) {
+            for _ in 0..REPEATED_RESETS {
+                thread::sleep(RESETS_APART);
+                let _ = self.workers.call_each(|_, plane, _| plane.repeat_resets());
+            }
+        }
         self.workers.stop();
     }
 }

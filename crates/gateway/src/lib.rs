@@ -12,6 +12,7 @@ mod control;
 mod counted;
 mod daemon;
 pub mod doctor;
+mod ending;
 mod error;
 mod esp;
 pub mod handover;

@@ -1,5 +1,6 @@
 //! The box of a gateway, by its mode.
 
+use crate::ending::Ending;
 use crate::lost::Lost;
 use crate::mhp::{Agent, Mailbox};
 use crate::records::Records;
@@ -21,6 +22,8 @@ pub(crate) struct Plane {
     lost: Lost,
     /// Where connections that have ended are sent.
     records: Option<Records>,
+    /// It is about to end.
+    ending: Option<Ending>,
 }
 
 pub(crate) enum Kind {
@@ -61,7 +64,7 @@ impl Kind {
 
 impl Plane {
     pub(crate) fn new(kind: Kind, lost: Lost, records: Option<Records>) -> Plane {
-        let mut plane = Plane { kind, lost, records: None };
+        let mut plane = Plane { kind, lost, records: None, ending: None };
         plane.record(records);
         plane
     }
@@ -74,6 +77,24 @@ impl Plane {
     /// Ends of connections of a gateway before this one that are still to be reset.
     pub(crate) fn lost_ends(&self) -> usize {
         self.lost.len()
+    }
+
+    /// Resets all that it carries, and carries no more. Says whether it has carried any.
+    pub(crate) fn reset_all(&mut self, now: Time) -> bool {
+        let relays = self.relays();
+        let carries = relays.connections().next().is_some();
+        // One that began until the thread has ended would be lost.
+        relays.drain(true);
+        relays.reset_all(now);
+        self.ending = Some(Ending::default());
+        carries
+    }
+
+    /// Sends the resets again.
+    pub(crate) fn repeat_resets(&mut self) {
+        if let Some(ending) = &mut self.ending {
+            ending.repeat();
+        }
     }
 
     /// It has ended, and its connections are reset.
@@ -116,7 +137,7 @@ impl Plane {
 
     /// Takes note of the connections that have begun and ended.
     fn note_changes(&mut self) {
-        let Plane { kind, lost, records } = self;
+        let Plane { kind, lost, records, .. } = self;
         for change in kind.relays().take_changes() {
             match change {
                 Change::Began(connection) => lost.on_began(connection),
@@ -211,6 +232,9 @@ impl Middlebox for Plane {
         self.get_mut().wake(now, cx);
         self.lost.send(now, cx);
         self.note_changes();
+        if let Some(ending) = &mut self.ending {
+            ending.wake(cx);
+        }
     }
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {

@@ -150,6 +150,11 @@ impl Context<'_> {
         self.outbox.packets.push(Outgoing { packet, segment_size });
     }
 
+    /// The packets that boxes have sent since the last ones left.
+    pub fn sent(&self) -> impl Iterator<Item = Packet> {
+        self.outbox.packets.iter().map(|sent| sent.packet)
+    }
+
     /// The most segments in a packet.
     #[must_use]
     pub fn segments(&self) -> u16 {

@@ -31,8 +31,8 @@ pub struct Config {
     /// model from following such losses. `None` is as the draft says: 2 % while it probes for bandwidth, and any loss
     /// lowers the short-term model. A round trip of fewer than 50 segments exceeds 2 % with each loss.
     pub loss_threshold: Option<f64>,
-    /// With [`Congestion::Bbr`], a round trip at most 2 % longer than the shortest renews it: the queue was as good as
-    /// empty. Else only a shorter one does, and every five seconds ProbeRTT halves what is outstanding for a round
+    /// With [`Congestion::Bbr`], a round trip at most an eighth longer than the shortest renews it: the queue was
+    /// short. Else only a shorter one does, and every five seconds ProbeRTT halves what is outstanding for a round
     /// trip, as draft-ietf-ccwg-bbr says. So that there is such a round trip, the queue of a probe for bandwidth drains
     /// before the next one, for up to twelve round trips, and ProbeRTT waits for up to sixteen of the shortest.
     pub renew_min_rtt: bool,

@@ -1,6 +1,8 @@
 //! Mode `spoof`.
 
-use crate::common::{GATEWAY, World, beside, content, exchange, wait_for_devices_to_go};
+use crate::common::{
+    GATEWAY, SERVER, USER, World, beside, content, exchange, wait_for_devices_to_go,
+};
 use live::Netlink;
 use live::inline::Side;
 use live::netlink::Rule;
@@ -125,10 +127,16 @@ fn a_slow_reader_holds_the_sender_back_once_the_cache_is_full() {
 }
 
 #[test]
-fn both_ends_learn_that_it_ends() {
+fn both_ends_learn_that_it_ends_even_if_the_first_resets_are_lost() {
     beside(|| {
         for mode in ["mode = \"spoof\"", "mode = \"split\""] {
             let Some(world) = World::new(CLEAN, "told") else { return };
+            for node in [USER, SERVER] {
+                let rules = "table inet lossy { chain arriving { type filter hook prerouting priority -500; \
+                             tcp flags & rst == rst numgen inc mod 3 != 2 drop; }; }";
+                let run = || Command::new("nft").arg(rules).status().unwrap();
+                assert!(world.at(node, run).success(), "{rules}");
+            }
             let daemon = world.gateway(mode);
             let (listener, address) = world.listen(IpVersion::V6);
             let mut user = world.connect(address);

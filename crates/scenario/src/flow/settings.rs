@@ -49,7 +49,7 @@ table! {
         /// trip for congestion (BBR.LossThresh): for paths that lose packets to corruption. If absent, as
         /// draft-ietf-ccwg-bbr says: 0.02 while it probes for bandwidth, and else any loss counts.
         loss_threshold: Spanned<Probability>;
-        /// With `bbr`, a round trip at most 2 % longer than the shortest renews it, as the queue was as good as empty.
+        /// With `bbr`, a round trip at most an eighth longer than the shortest renews it, as the queue was short.
         /// Else only a shorter one does, and every five seconds what is outstanding is halved for a round trip
         /// (ProbeRTT), as draft-ietf-ccwg-bbr says. So that there is such a round trip on a long path, too, the queue of
         /// a probe for bandwidth drains before the next one, for up to twelve round trips, and ProbeRTT waits for up to

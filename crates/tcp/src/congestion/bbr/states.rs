@@ -10,8 +10,8 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 /// BBR.ProbeRTTDuration
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
-/// What part of the shortest round trip another one may be longer, and still renew it.
-const SIMILAR_PART: u64 = 50;
+/// What part of the shortest round trip another one may be longer, and still renew it (as in the BBR of Google's QUIC).
+const SIMILAR_PART: u64 = 8;
 /// With `renew_min_rtt`, as many of the shortest round trips, if that is longer: a cycle of ProbeBW, in which the queue of
 /// the probe drains.
 const PROBE_RTT_ROUNDS: u64 = 16;

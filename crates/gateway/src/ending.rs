@@ -1,0 +1,32 @@
+//! The end of a gateway: a reset may be lost on the hop, and there is nobody later to send another one.
+
+use host::Context;
+use wire::{Body, Flags, Packet};
+
+/// The resets of a gateway that ends.
+#[derive(Default)]
+pub(crate) struct Ending {
+    resets: Vec<Packet>,
+    is_due: bool,
+}
+
+impl Ending {
+    /// The resets that were sent are to be sent again.
+    pub(crate) fn repeat(&mut self) {
+        self.is_due = true;
+    }
+
+    /// Keeps the resets among the packets that were sent first, or sends them again.
+    pub(crate) fn wake(&mut self, cx: &mut Context<'_>) {
+        if self.is_due {
+            self.is_due = false;
+            self.resets.iter().for_each(|reset| cx.send(*reset));
+        } else if self.resets.is_empty() {
+            self.resets.extend(cx.sent().filter(|packet| is_reset(packet)));
+        }
+    }
+}
+
+fn is_reset(packet: &Packet) -> bool {
+    matches!(&packet.body, Body::Tcp(segment) if segment.flags.contains(Flags::RST))
+}

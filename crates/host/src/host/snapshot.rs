@@ -76,7 +76,7 @@ impl<A: Application + Clone> Slot<A> {
         ConnectionSnapshot {
             tuple: self.tuple(),
             half_open: self.half_open,
-            connection,
+            connection: connection.into(),
             application: self.application.clone(),
         }
     }
@@ -212,7 +212,7 @@ impl<A: Application + Clone> Host<A> {
             ports: Ports::new(tuple.remote_port, tuple.local_port),
             ip: Ip::new(tuple.local, tuple.remote),
             route: None,
-            connection,
+            connection: connection.into(),
             application,
             wake: Time::NEVER,
             busy: false,

@@ -76,7 +76,7 @@ impl<A: Application + Clone> Slot<A> {
         ConnectionSnapshot {
             tuple: self.tuple(),
             half_open: self.half_open,
-            connection: connection.into(),
+            connection,
             application: self.application.clone(),
         }
     }

@@ -10,6 +10,7 @@ import agreement_tables
 import bbr
 import beside
 import cluster
+import cost
 import fidelity
 import field_tables
 import ishac_calibration
@@ -48,6 +49,7 @@ def all_tables() -> Iterator[tuple[str, str]]:
 
 TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "speed": ("speed.json", speed.table),
+    "cost": ("cost.json", cost.table),
     "agreement-summary": ("agreement.json", agreement_tables.summary),
     "agreement-shifts": ("agreement.json", agreement_tables.shifts),
     "agreement-goodputs": ("agreement.json", agreement_tables.goodputs),

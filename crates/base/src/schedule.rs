@@ -98,6 +98,24 @@ impl Schedule {
         self.blocks[(self.lowest + id / 4) as usize].wakes[(id % 4) as usize]
     }
 
+    /// Whether `id`, which wakes until `time`, is the only one that does.
+    #[inline]
+    #[must_use]
+    pub fn is_only_until(&self, id: u32, time: Time) -> bool {
+        let mut block = self.lowest + id / 4;
+        loop {
+            let wakes = &self.blocks[block as usize].wakes;
+            // On the way up, each block has `id` or its winner.
+            if wakes.iter().map(|&wake| u32::from(wake <= time)).sum::<u32>() != 1 {
+                return false;
+            }
+            if block == 0 {
+                return true;
+            }
+            block = (block - 1) / 4;
+        }
+    }
+
     /// Wakes `id` at `time` instead of whenever it was to wake.
     ///
     /// # Panics
@@ -190,6 +208,9 @@ mod tests {
                 }
                 let least = model.iter().enumerate().map(|(id, &t)| (t, id as u32)).min();
                 prop_assert_eq!(Some(schedule.first()), least);
+                let until = model[id as usize];
+                let others = model.iter().filter(|&&wake| wake <= until).count() - 1;
+                prop_assert_eq!(schedule.is_only_until(id, until), others == 0);
             }
         }
     }

@@ -51,11 +51,11 @@ use opening::Share;
 use path_mtu::PathMtus;
 use resets::Resets;
 use rustc_hash::FxHashMap;
-use slot::{Slot, Stop};
+use slot::{Slot, Step, Stop};
 use slots::Slots;
 use std::collections::VecDeque;
 use tcp::{Connection, Event, Pressure};
-use wire::{Body, Ecn, Packet, Payload, Ports, Segment};
+use wire::{Body, Ecn, Packet, Payload, Ports};
 
 /// The output of a host's packets. `A` is the type of its applications.
 pub trait Outlet<A> {
@@ -67,6 +67,17 @@ pub trait Outlet<A> {
     /// of its packets. `application` has the bytes of the payload; it is `None` for datagrams and
     /// for packets of no connection (resets, SYN cookies).
     fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>);
+    /// Like [`Outlet::send`], for one segment whose packet is known to have `len` octets, with all
+    /// headers, and this ECN codepoint.
+    #[inline]
+    fn send_sized(
+        &mut self,
+        (_len, _ecn): (u32, Ecn),
+        route: &mut Option<u32>,
+        application: Option<&A>,
+    ) {
+        self.send(0, route, application);
+    }
     /// Takes the payloads that the payload of the packet consists of, before it is sent: it is
     /// [`wire::Payload::GATHERED`]. Only connections of hosts with [`Settings::gather`] send such.
     #[inline]
@@ -134,6 +145,21 @@ pub struct Served {
     pub next: Time,
     /// Something was due. Otherwise the wake was one of a deadline that has moved back.
     pub was_due: bool,
+}
+
+/// Why [`Host::exchange_on_fast_path`] has stopped.
+enum Batch {
+    /// All packets are processed.
+    Done {
+        /// A wake has moved forward.
+        sooner: bool,
+    },
+    /// The present packet is processed; its connection may have more to send, or events.
+    Taken { id: u32 },
+    /// The present packet is for this connection, and not eligible for the fast path.
+    Off { id: u32 },
+    /// The present packet is no segment for a connection.
+    Unknown,
 }
 
 /// A host and its connections. It has one address, or one of each version of IP, and may act for
@@ -272,13 +298,13 @@ impl<A: Application> Host<A> {
     /// Every connection with its application, in the order of opening as long as closed ones are
     /// kept ([`Settings::keep_closed`]).
     pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection, &A)> {
-        self.slots.iter().map(|slot| (slot.id, &slot.connection, &slot.application))
+        self.slots.iter().map(|slot| (slot.id, &*slot.connection, &slot.application))
     }
 
     /// One connection, if it still exists.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.slots.find(id).map(|slot| &slot.connection)
+        self.slots.find(id).map(|slot| &*slot.connection)
     }
 
     /// Sets the memory pressure of a connection, if it exists, where the host's own memory is not limited
@@ -358,38 +384,11 @@ impl<A: Application> Host<A> {
     #[inline]
     pub fn exchange(&mut self, inlet: &mut impl Inlet<A>) -> bool {
         loop {
-            let packet = &*inlet.arrived();
-            let known = match &packet.body {
-                Body::Tcp(segment) => self.find(packet, segment),
-                _ => None,
-            };
-            let sooner = match (known, &packet.body) {
-                (Some(id), _) => {
-                    self.count_memory(id);
-                    // A host that observes its connections, or limits their memory, does so at each
-                    // step.
-                    let one = self.observes || self.memory.is_limited() || !self.settings.fast_path;
-                    match self.slots[id as usize].exchange(one, inlet, &mut self.statistics) {
-                        Stop::Done { wake } => self.keep_wake(id, wake),
-                        Stop::Other { wake } => {
-                            if self.keep_wake(id, wake) {
-                                inlet.bring_forward(self.poll_timeout());
-                            }
-                            continue;
-                        }
-                        Stop::Refused => self.exchange_general(inlet),
-                        Stop::Changed { state_changed, due } => {
-                            self.after_exchange(id, state_changed, due, inlet)
-                        }
-                    }
-                }
-                (None, Body::Udp(udp)) if self.owns(packet.ip.destination) => {
-                    let (udp, payload) = (*udp, packet.payload);
-                    self.on_datagram(inlet.now(), udp, payload);
-                    inlet.release();
-                    !self.busy.is_empty() && self.transmit(inlet.now(), inlet)
-                }
-                _ => self.exchange_general(inlet),
+            let sooner = match self.exchange_on_fast_path(inlet) {
+                Batch::Done { sooner } => sooner,
+                Batch::Taken { id } => self.step(id, true, inlet),
+                Batch::Off { id } => self.step(id, false, inlet),
+                Batch::Unknown => self.exchange_unknown(inlet),
             };
             if sooner {
                 if !inlet.keeps_time() {
@@ -402,6 +401,52 @@ impl<A: Application> Host<A> {
                 let served = self.serve(now, inlet);
                 inlet.woken(served);
             }
+        }
+    }
+
+    /// Whether segments may take the fast path. A host that observes its connections, or limits their
+    /// memory, does so at each step.
+    #[inline]
+    fn has_fast_path(&self) -> bool {
+        self.settings.fast_path && !self.observes && !self.memory.is_limited()
+    }
+
+    /// Processes packets as long as they are eligible for the fast path.
+    //
+    // The loops over connections and over their packets are one function, since packets of many
+    // connections alternate if those are paced.
+    #[inline(never)]
+    fn exchange_on_fast_path(&mut self, inlet: &mut impl Inlet<A>) -> Batch {
+        let has_fast_path = self.has_fast_path();
+        loop {
+            let Some(id) = self.find(inlet) else { return Batch::Unknown };
+            if !has_fast_path {
+                return Batch::Off { id };
+            }
+            let slot = &mut self.slots[id as usize];
+            match slot.exchange_on_fast_path(inlet, &mut self.statistics) {
+                Stop::Done(wake) => return Batch::Done { sooner: self.keep_wake(id, wake) },
+                Stop::Other(wake) => {
+                    if wake < slot.wake {
+                        self.reschedule(id, wake);
+                        inlet.bring_forward(self.poll_timeout());
+                    }
+                }
+                Stop::Off => return Batch::Off { id },
+                Stop::More => return Batch::Taken { id },
+            }
+        }
+    }
+
+    /// Processes the present packet, which is for this connection, on the general path, unless it
+    /// `is_taken`; returns whether a wake has moved forward.
+    fn step(&mut self, id: u32, is_taken: bool, inlet: &mut impl Inlet<A>) -> bool {
+        self.count_memory(id);
+        match self.slots[id as usize].step(is_taken, inlet, &mut self.statistics) {
+            Step::Processed { state_changed, due } => {
+                self.after_exchange(id, state_changed, due, inlet)
+            }
+            Step::Refused => self.exchange_general(inlet),
         }
     }
 
@@ -427,6 +472,20 @@ impl<A: Application> Host<A> {
             sooner |= self.transmit(now, inlet);
         }
         sooner | (self.next_task <= now)
+    }
+
+    /// Processes a packet that is no segment for a connection.
+    fn exchange_unknown(&mut self, inlet: &mut impl Inlet<A>) -> bool {
+        let packet = &*inlet.arrived();
+        match &packet.body {
+            Body::Udp(udp) if self.owns(packet.ip.destination) => {
+                let (udp, payload) = (*udp, packet.payload);
+                self.on_datagram(inlet.now(), udp, payload);
+                inlet.release();
+                !self.busy.is_empty() && self.transmit(inlet.now(), inlet)
+            }
+            _ => self.exchange_general(inlet),
+        }
     }
 
     /// Processes a packet of any kind.
@@ -488,22 +547,25 @@ impl<A: Application> Host<A> {
         self.schedule.set(id, wake);
     }
 
-    /// The connection that a segment is for.
+    /// The connection that the present packet is a segment for.
     #[inline(always)]
-    fn find(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
-        let hinted = self.hints.get(segment);
-        let is_for = |slot: &Slot<A>| slot.is_between(packet);
-        if self.slots.get(hinted as usize).is_some_and(is_for) {
+    fn find(&mut self, inlet: &mut impl Inlet<A>) -> Option<u32> {
+        let ports = inlet.ports();
+        let packet = &*inlet.arrived();
+        let hinted = self.hints.get(ports);
+        let is_for = |slot: &Slot<A>| slot.is_between(ports, packet);
+        if ports != Ports::NONE && self.slots.get(hinted as usize).is_some_and(is_for) {
             return Some(hinted);
         }
-        self.look_up(packet, segment)
+        self.look_up(packet)
     }
 
     /// Like [`Host::find`], without a hint; stores one.
     #[inline(never)]
-    fn look_up(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
+    fn look_up(&mut self, packet: &Packet) -> Option<u32> {
+        let Body::Tcp(segment) = &packet.body else { return None };
         let id = self.by_tuple.get(&FourTuple::of_segment(&packet.ip, segment)).copied()?;
-        self.hints.set(segment, id);
+        self.hints.set(packet.ports(), id);
         Some(id)
     }
 

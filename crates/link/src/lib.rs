@@ -158,7 +158,7 @@ impl<P: Copy + Default> Link<P> {
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue_classed(
         &mut self,
         now: Time,

@@ -390,6 +390,21 @@ impl<A> Outlet<A> for PacketSink<'_> {
             self.network.send(way, handle);
         }
     }
+
+    #[inline]
+    fn send_sized(
+        &mut self,
+        (len, ecn): (u32, Ecn),
+        route: &mut Option<u32>,
+        application: Option<&A>,
+    ) {
+        if route.is_none() || self.network.observer.is_some() {
+            return self.send(0, route, application);
+        }
+        if let Some(handle) = self.place.take() {
+            self.network.send_plain(self.index, *route, handle, len, ecn);
+        }
+    }
 }
 
 /// A batch of arrivals at a host by one link.
@@ -427,6 +442,11 @@ impl<A> Outlet<A> for ArrivalBatch<'_> {
     #[inline]
     fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>) {
         self.sink.send(segment_size, route, application);
+    }
+
+    #[inline]
+    fn send_sized(&mut self, size: (u32, Ecn), route: &mut Option<u32>, application: Option<&A>) {
+        self.sink.send_sized(size, route, application);
     }
 }
 

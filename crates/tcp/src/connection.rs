@@ -22,7 +22,8 @@ mod unacceptable;
 pub(crate) use accurate_ecn::NewlyDelivered;
 pub use base::{Clock, Events, LowWater};
 pub use fast_open::{FastOpen, FastOpenResult};
-pub use fast_path::{FastPath, FastPathOutcome, Reader};
+use fast_path::Prediction;
+pub use fast_path::{FastPath, FastPathOutcome, Predicted, Reader};
 pub use from_handshake::Handshake;
 pub use output::Transmit;
 pub use snapshot::{AdoptError, Snapshot};
@@ -115,6 +116,9 @@ pub struct Connection {
     /// Segments may take the fast path: the connection is established, with nothing negotiated but SACK,
     /// timestamps and ECN, no mechanism that looks at segments, an open window and no keep-alive timer.
     on_fast_path: bool,
+    /// What is known about the fast path, for [`Predicted`].
+    #[serde(skip)]
+    prediction: Prediction,
     requires_timestamps: bool,
     /// Sent before any other segment.
     out_of_band: Option<OutOfBand>,
@@ -195,6 +199,7 @@ impl Connection {
             accurate_ecn: None,
             fast_open: None,
             on_fast_path: false,
+            prediction: Prediction::empty(),
             timestamps: TimestampState::new(identity.timestamp_offset),
             requires_timestamps: config.require_timestamps,
             echoes_congestion: false,

@@ -30,7 +30,7 @@ pub use config::{
 };
 pub use connection::{
     AdoptError, Clock, Connection, Events, FastOpen, FastOpenResult, FastPath, FastPathOutcome,
-    Handshake, Identity, LowWater, Reader, Snapshot, Transmit,
+    Handshake, Identity, LowWater, Predicted, Reader, Snapshot, Transmit,
 };
 pub use event::{DropReason, Event};
 pub use indication::{Connectivity, Indication, LossCause, PeerLosses};

@@ -29,7 +29,7 @@ impl<A: Application> Host<A> {
         using: impl FnOnce([(&mut Connection, &mut A); 2]) -> R,
     ) -> Option<R> {
         let both = self.slots.find_both(ids)?;
-        let result = using(both.map(|slot| (&mut slot.connection, &mut slot.application)));
+        let result = using(both.map(|slot| (&mut *slot.connection, &mut slot.application)));
         for id in ids {
             self.after(now, id.index);
         }

@@ -86,7 +86,7 @@ impl<A: Application> Host<A> {
             ports: Ports::new(tuple.remote_port, tuple.local_port),
             ip: Ip::new(tuple.local, tuple.remote),
             route: None,
-            connection,
+            connection: connection.into(),
             application,
             wake: Time::NEVER,
             busy: false,

@@ -3,7 +3,7 @@
 use super::{ConnectionId, FourTuple, Inlet, Outlet, Statistics};
 use crate::Application;
 use base::{Duration, Time};
-use tcp::{Connection, Events, FastPathOutcome, State};
+use tcp::{Events, FastPath, FastPathOutcome, Predicted, State};
 use wire::{Body, Flags, Ip, Packet, Payload, Ports, Segment};
 
 /// A connection, its application, and the host's state for it.
@@ -20,7 +20,7 @@ pub(super) struct Slot<A> {
     pub(super) ports: Ports,
     /// The network header of its packets.
     pub(super) ip: Ip,
-    pub(super) connection: Connection,
+    pub(super) connection: Predicted,
     pub(super) application: A,
     pub(super) id: ConnectionId,
     /// It is in [`Host::busy`](super::Host).
@@ -37,33 +37,21 @@ pub(super) struct Slot<A> {
     pub(super) workload: Option<u32>,
 }
 
-/// Why [`Slot::exchange`] has stopped. Unless the connection has changed, it is to be woken at a time
-/// that may be earlier than before.
-pub(super) enum Stop {
-    /// All packets are processed.
-    Done {
-        /// When it is to be woken at the latest.
-        wake: Time,
-    },
-    /// The present packet is not a segment for this connection.
-    Other {
-        /// When it is to be woken at the latest.
-        wake: Time,
-    },
-    /// The present packet needs the general path: it may be for another connection, or carries more
-    /// than TCP.
-    Refused,
-    /// The present packet is processed, and the host's own state is to be updated.
-    Changed {
+/// The outcome of [`Slot::step`].
+pub(super) enum Step {
+    /// The packet is processed, and the host's own state is to be updated.
+    Processed {
         /// The connection was established, or may have closed.
         state_changed: bool,
         /// Its next deadline.
         due: Time,
     },
+    /// The packet may be for another connection, or carries more than TCP.
+    Refused,
 }
 
 /// Why [`Slot::exchange_on_fast_path`] has stopped.
-enum FastPathStop {
+pub(super) enum Stop {
     /// All packets are processed. A segment may be held back until this time.
     Done(Time),
     /// The present packet is not a segment for this connection. A segment may be held back until this
@@ -104,6 +92,48 @@ fn is_along(ip: &Ip, arrived: &Ip) -> bool {
     arrived.source == ip.destination && arrived.destination == ip.source
 }
 
+/// Whether a fast path that is over may go on, since nothing but a segment is due that pacing holds
+/// back. If nothing comes before that, it is sent.
+#[inline(never)]
+fn goes_on<A>(
+    path: &mut FastPath<'_>,
+    (ip, route, application): (&Ip, &mut Option<u32>, &A),
+    inlet: &mut impl Inlet<A>,
+) -> bool {
+    while path.is_over() {
+        if !inlet.keeps_time() || !path.is_held() {
+            return false;
+        }
+        if !inlet.pause(path.held_until()) {
+            return true;
+        }
+        let now = inlet.now();
+        let written = path.release(now, inlet.packet());
+        send_on_fast_path(path, now, written, (ip, route, application), inlet);
+    }
+    true
+}
+
+/// Sends a segment that the fast path has `written`, if there is one, and those that may follow at
+/// once. The connection's network header, route and application go with them.
+#[inline(never)]
+fn send_on_fast_path<A>(
+    path: &mut FastPath<'_>,
+    now: Time,
+    mut written: Option<u32>,
+    (ip, route, application): (&Ip, &mut Option<u32>, &A),
+    outlet: &mut impl Outlet<A>,
+) {
+    let headers = (ip.len() + Segment::HEADER) as u32;
+    while let Some(len) = written {
+        let packet = outlet.packet();
+        packet.ip = *ip;
+        packet.ip.ecn = path.data_ecn();
+        outlet.send_sized((headers + len, path.data_ecn()), route, Some(application));
+        written = if path.has_more() { path.poll_transmit(now, outlet.packet()) } else { None };
+    }
+}
+
 impl<A: Application> Slot<A> {
     /// The connection's 4-tuple.
     pub(super) fn tuple(&self) -> FourTuple {
@@ -115,10 +145,10 @@ impl<A: Application> Slot<A> {
         }
     }
 
-    /// Whether a packet is a segment for this connection.
+    /// Whether a packet with these ports is a segment for this connection.
     #[inline]
-    pub(super) fn is_between(&self, packet: &Packet) -> bool {
-        packet.ports() == self.ports && is_along(&self.ip, &packet.ip)
+    pub(super) fn is_between(&self, ports: Ports, packet: &Packet) -> bool {
+        ports == self.ports && is_along(&self.ip, &packet.ip)
     }
 
     /// Whether such a segment cannot open another connection.
@@ -127,110 +157,68 @@ impl<A: Application> Slot<A> {
         !matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
 
-    /// Processes packets as long as they are for this connection, and sends all that may be sent after
-    /// each. With `one`, it stops after each.
-    #[inline]
-    pub(super) fn exchange(
+    /// Processes the present packet unless that `is_taken`, and sends all that may be sent then.
+    pub(super) fn step(
         &mut self,
-        one: bool,
+        is_taken: bool,
+        inlet: &mut impl Inlet<A>,
+        statistics: &mut Statistics,
+    ) -> Step {
+        let now = inlet.now();
+        if !is_taken {
+            let packet = &*inlet.arrived();
+            let Body::Tcp(segment) = &packet.body else { return Step::Refused };
+            // The host learns from SYN-ACKs.
+            let is_syn = segment.flags.contains(Flags::SYN);
+            if packet.unparsed.has_ip() || is_syn || !self.holds_its_ports() {
+                return Step::Refused;
+            }
+            statistics.segments += 1;
+            let (payload, ecn) = (packet.payload, packet.ecn_fields());
+            self.connection.handle_segment(now, segment, payload, ecn);
+            inlet.release();
+        }
+        let state_changed = self.dispatch_events(now);
+        Step::Processed { state_changed, due: self.transmit(now, inlet) }
+    }
+
+    /// Processes packets as long as they are for this connection and eligible for the fast path.
+    #[inline(always)]
+    pub(super) fn exchange_on_fast_path(
+        &mut self,
         inlet: &mut impl Inlet<A>,
         statistics: &mut Statistics,
     ) -> Stop {
-        loop {
-            match if one {
-                FastPathStop::Off
-            } else {
-                self.exchange_on_fast_path(inlet, statistics)
-            } {
-                FastPathStop::Done(wake) => return Stop::Done { wake },
-                FastPathStop::Other(wake) => return Stop::Other { wake },
-                FastPathStop::More => {}
-                FastPathStop::Off => {
-                    let now = inlet.now();
-                    let packet = &*inlet.arrived();
-                    let Body::Tcp(segment) = &packet.body else { return Stop::Refused };
-                    // The host learns from SYN-ACKs.
-                    let is_syn = segment.flags.contains(Flags::SYN);
-                    if packet.unparsed.has_ip() || is_syn || !self.holds_its_ports() {
-                        return Stop::Refused;
-                    }
-                    statistics.segments += 1;
-                    let (payload, ecn) = (packet.payload, packet.ecn_fields());
-                    self.connection.handle_segment(now, segment, payload, ecn);
-                    inlet.release();
-                }
-            }
-            let now = inlet.now();
-            let state_changed = self.dispatch_events(now);
-            let due = self.transmit(now, inlet);
-            if state_changed || due < self.wake || one {
-                return Stop::Changed { state_changed, due };
-            }
-            if !inlet.advance() {
-                return Stop::Done { wake: Time::NEVER };
-            }
-            if !is_next(self.ports, &self.ip, inlet) {
-                return Stop::Other { wake: Time::NEVER };
-            }
-        }
-    }
-
-    /// The same as long as packets are eligible for the fast path.
-    #[inline(never)]
-    fn exchange_on_fast_path(
-        &mut self,
-        inlet: &mut impl Inlet<A>,
-        statistics: &mut Statistics,
-    ) -> FastPathStop {
         let Slot { ports, ip, route, connection, application, wake, .. } = self;
         let clock = connection.clock();
-        let Some(mut path) = connection.fast_path(*wake) else { return FastPathStop::Off };
+        let Some(mut path) = connection.fast_path(*wake) else { return Stop::Off };
         let headers = (ip.len() + Segment::HEADER) as u32;
         let mut taken = 0;
         let stop = loop {
             let now = inlet.now();
             let packet = inlet.arrived();
             match path.exchange(now, packet, &mut Reading { now: clock.local(now), application }) {
-                FastPathOutcome::Refused => break FastPathStop::Off,
+                FastPathOutcome::Refused => break Stop::Off,
                 FastPathOutcome::Taken => inlet.release(),
                 FastPathOutcome::Answered { len, ecn } => {
                     packet.ip = *ip;
                     packet.ip.ecn = ecn;
                     inlet.answer(*route, headers + len, ecn);
-                    while path.has_more() && path.poll_transmit(now, inlet.packet()).is_some() {
-                        inlet.packet().ip = *ip;
-                        inlet.packet().ip.ecn = path.data_ecn();
-                        inlet.send(0, route, Some(application));
+                    if path.has_more() {
+                        let written = path.poll_transmit(now, inlet.packet());
+                        send_on_fast_path(&mut path, now, written, (ip, route, application), inlet);
                     }
                 }
             }
             taken += 1;
-            if path.is_over() {
-                if !inlet.keeps_time() {
-                    break FastPathStop::More;
-                }
-                while path.is_held() && inlet.pause(path.held_until()) {
-                    let now = inlet.now();
-                    let mut written = path.release(now, inlet.packet());
-                    while written.is_some() {
-                        inlet.packet().ip = *ip;
-                        inlet.packet().ip.ecn = path.data_ecn();
-                        inlet.send(0, route, Some(application));
-                        written = path
-                            .has_more()
-                            .then(|| path.poll_transmit(now, inlet.packet()))
-                            .flatten();
-                    }
-                }
-                if path.is_over() && !path.is_held() {
-                    break FastPathStop::More;
-                }
+            if path.is_over() && !goes_on(&mut path, (ip, route, application), inlet) {
+                break Stop::More;
             }
             if !inlet.advance() {
-                break FastPathStop::Done(path.held_until());
+                break Stop::Done(path.held_until());
             }
             if !is_next(*ports, ip, inlet) {
-                break FastPathStop::Other(path.held_until());
+                break Stop::Other(path.held_until());
             }
         };
         statistics.segments += taken;
@@ -244,32 +232,24 @@ impl<A: Application> Slot<A> {
         self.connection.held_until()
     }
 
-    /// Sends what pacing has held back until now, if that is all that is due and can take the fast path;
-    /// false if it is left to the general path.
+    /// Sends what pacing has held back until now, if that is all that is due and can take the fast path,
+    /// and returns the next deadline; `None` if it is left to the general path.
     #[inline]
-    pub(super) fn release(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
+    pub(super) fn release(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> Option<Time> {
         let next = now + Duration::from_nanos(1);
-        let wakes = self.connection.clock().world(self.application.next_wake()) <= now;
-        if wakes || outlet.segments() > 1 {
-            return false;
+        let wake = self.next_wake();
+        if wake <= now || outlet.segments() > 1 {
+            return None;
         }
         let Slot { ip, route, connection, application, .. } = self;
-        let Some(mut path) = connection.fast_path(next) else { return false };
-        if !path.is_held() {
-            return false;
-        }
-        let mut written = path.release(now, outlet.packet());
-        while written.is_some() {
-            outlet.packet().ip = *ip;
-            outlet.packet().ip.ecn = path.data_ecn();
-            outlet.send(0, route, Some(application));
-            written = path.has_more().then(|| path.poll_transmit(now, outlet.packet())).flatten();
-        }
+        let mut path = connection.fast_path(next).filter(FastPath::is_held)?;
+        let written = path.release(now, outlet.packet());
+        send_on_fast_path(&mut path, now, written, (ip, route, application), outlet);
         // A smaller segment may be next.
         if path.is_over() && !path.is_held() {
-            self.transmit(now, outlet);
+            return Some(self.transmit(now, outlet));
         }
-        true
+        Some(self.connection.poll_timeout().min(wake))
     }
 
     /// Dispatches the connection's events to the application. Returns whether the connection was
@@ -308,10 +288,15 @@ impl<A: Application> Slot<A> {
     /// Its next deadline.
     #[inline(always)]
     pub(super) fn due(&self) -> Time {
-        let timer = self.connection.poll_timeout();
+        self.connection.poll_timeout().min(self.next_wake())
+    }
+
+    /// The next wake of its application.
+    #[inline(always)]
+    fn next_wake(&self) -> Time {
         let wake = self.connection.clock().world(self.application.next_wake());
         // Most applications have no wake.
-        if wake != Time::NEVER && wake < timer && self.is_open() { wake } else { timer }
+        if wake != Time::NEVER && self.is_open() { wake } else { Time::NEVER }
     }
 
     /// Whether its application may be woken.

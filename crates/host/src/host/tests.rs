@@ -21,7 +21,7 @@ use crate::{Sink, Source, Traffic};
 use base::{Duration, Seed};
 use tcp::mechanism::{Eten, Mechanism};
 use tcp::{Config, Events, State};
-use wire::{CopyId, CorruptionNotice, Flags, Icmp, Ip, Quote, SeqNumber};
+use wire::{CopyId, CorruptionNotice, Flags, Icmp, Ip, Quote, Segment, SeqNumber};
 
 const CLIENT: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2));

@@ -15,14 +15,16 @@ impl<A: Application> Host<A> {
     /// at less cost.
     #[inline]
     pub fn serve(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> Served {
-        let released = self.release_held(now, outlet);
+        if self.release_held(now, outlet) {
+            return Served { next: self.poll_timeout(), was_due: true };
+        }
         let connections = self.next_of_connections();
         if connections > now && self.busy.is_empty() {
-            let was_due = released | (self.datagrams.next() <= now);
+            let was_due = self.datagrams.next() <= now;
             self.datagrams.send_due(now, outlet);
             return Served { next: connections.min(self.datagrams.next()), was_due };
         }
-        let was_due = released | self.handle_timeout(now);
+        let was_due = self.handle_timeout(now);
         let _ = self.transmit(now, outlet);
         Served { next: self.poll_timeout(), was_due }
     }
@@ -33,21 +35,17 @@ impl<A: Application> Host<A> {
     #[inline]
     fn release_held(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         let (time, id) = self.schedule.first();
-        let plain = self.busy.is_empty() && !self.observes && !self.memory.is_limited();
-        let others = self.next_of_others().min(self.datagrams.next());
-        if time > now || !plain || !self.settings.fast_path || others <= now {
-            return false;
-        }
-        if self.slots[id as usize].held_until() > now {
+        let plain = self.busy.is_empty() && self.has_fast_path();
+        if time > now || !plain || self.next_of_others().min(self.datagrams.next()) <= now {
             return false;
         }
         // Of several that are due at once, the general path has the order.
-        self.schedule.set(id, Time::NEVER);
-        let alone = self.schedule.first().0 > now;
-        let released = alone && self.slots[id as usize].release(now, outlet);
-        let due = if released { self.slots[id as usize].due() } else { time };
+        if self.slots[id as usize].held_until() > now || !self.schedule.is_only_until(id, now) {
+            return false;
+        }
+        let Some(due) = self.slots[id as usize].release(now, outlet) else { return false };
         self.reschedule(id, due);
-        released
+        true
     }
 
     /// Handles the timers that are due at `now`; returns whether there were any.

@@ -175,8 +175,10 @@ impl Controller {
         self.change(|algorithm| algorithm.reset(window, ssthresh));
     }
 
+    /// The rate of pacing, if the algorithm has one of its own: only those do that model the path.
+    #[inline(always)]
     pub(crate) fn pacing(&self) -> Option<Rate> {
-        self.algorithm.pacing()
+        if self.models_path { self.algorithm.pacing() } else { None }
     }
 
     pub(crate) fn is_in_slow_start(&self) -> bool {

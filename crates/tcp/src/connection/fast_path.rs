@@ -11,6 +11,8 @@ use super::{Connection, Negotiated, absolute};
 use crate::mechanism::Incoming;
 use crate::sender::Transmission;
 use base::Time;
+use bitflags::bitflags;
+use core::ops::{Deref, DerefMut};
 use wire::{Body, CopyId, Ecn, Flags, Options, Packet, Payload, Segment, SeqNumber, Timestamps};
 
 /// The result of [`FastPath::exchange`].
@@ -35,23 +37,74 @@ pub trait Reader {
     fn take(&mut self, payload: Payload) -> bool;
 }
 
+bitflags! {
+    /// What is known about a connection's fast path while nothing but that changes the connection.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) struct Prediction: u8 {
+        /// The connection is on the fast path. Without this flag, nothing is known.
+        const ELIGIBLE = 1;
+        /// No data of ours is outstanding or unsent: data may be received.
+        const RECEIVES = 1 << 1;
+        /// In addition, there is no gap and no unread data.
+        const RECEIVES_IN_ORDER = 1 << 2;
+        /// There is no gap in either direction: an acknowledgment may release new data.
+        const SENDS = 1 << 3;
+        /// Segments have timestamps.
+        const STAMPS = 1 << 4;
+        /// New data is ECN-capable.
+        const ECT = 1 << 5;
+        /// Segments have an ACE field, and perhaps the AccECN option.
+        const ACCURATE_ECN = 1 << 6;
+    }
+}
+
+/// A connection that remembers whether it is on the fast path (the prediction flags of Linux,
+/// `pred_flags`). Whatever else changes it, by [`DerefMut`], makes it forget.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Predicted(Connection);
+
+impl From<Connection> for Predicted {
+    fn from(mut connection: Connection) -> Predicted {
+        connection.prediction = Prediction::empty();
+        Predicted(connection)
+    }
+}
+
+impl Deref for Predicted {
+    type Target = Connection;
+
+    #[inline(always)]
+    fn deref(&self) -> &Connection {
+        &self.0
+    }
+}
+
+impl DerefMut for Predicted {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.0.prediction = Prediction::empty();
+        &mut self.0
+    }
+}
+
+impl Predicted {
+    /// [`Connection::fast_path`], which is the connection's state as it was left by the last one unless
+    /// it was changed since.
+    #[inline(always)]
+    pub fn fast_path(&mut self, wake: Time) -> Option<FastPath<'_>> {
+        if self.0.prediction.is_empty() {
+            self.0.predict();
+        }
+        self.0.predicted(wake)
+    }
+}
+
 /// A connection on the fast path: established, only SACK, timestamps and ECN negotiated, no mechanism that inspects segments. While this exists, the connection changes only by
 /// [`FastPath::exchange`], so its state is examined once for many segments.
 #[derive(Debug)]
 pub struct FastPath<'a> {
     connection: &'a mut Connection,
-    /// No data of ours is outstanding or unsent: data may be received.
-    receives: bool,
-    /// In addition, there is no gap and no unread data.
-    receives_in_order: bool,
-    /// There is no gap in either direction: an acknowledgment may release new data.
-    sends: bool,
-    /// Segments have timestamps.
-    stamps: bool,
-    /// The ECN codepoint of new data.
-    data_ecn: Ecn,
-    /// Segments have an ACE field, and perhaps the AccECN option.
-    accurate: bool,
     /// The connection's time before which no timer may expire.
     wake: Time,
     /// See [`FastPath::is_over`].
@@ -66,38 +119,52 @@ impl Connection {
     /// asks for the timeout no later than `wake`.
     #[inline]
     pub fn fast_path(&mut self, wake: Time) -> Option<FastPath<'_>> {
+        self.predict();
+        self.predicted(wake)
+    }
+
+    /// The fast path, if the connection was found to be on it.
+    #[inline(always)]
+    fn predicted(&mut self, wake: Time) -> Option<FastPath<'_>> {
+        if self.prediction.is_empty() {
+            return None;
+        }
+        let wake = if wake < Time::NEVER { self.clock.local(wake) } else { wake };
+        Some(FastPath { connection: self, wake, over: false, more: false })
+    }
+
+    /// Examines whether the connection is on the fast path, and what it may do there.
+    #[inline(never)]
+    pub(super) fn predict(&mut self) {
+        self.prediction = Prediction::empty();
         let nothing_due = self.out_of_band.is_none() && self.events.is_empty();
         if !self.on_fast_path || !nothing_due || self.low_water.is_some() || self.echoes_congestion
         {
-            return None;
+            return;
         }
         if !self.has_plain_ecn() {
-            return None;
+            return;
         }
         let receives = self.sender.is_all_acked() && !self.sender.is_probing();
         let whole = !self.receiver.has_sack_blocks();
-        let receives_in_order = receives && whole && self.receiver.is_in_order();
-        let sends = whole && self.sender.is_on_fast_path();
-        let stamps = self.negotiated.contains(Negotiated::TIMESTAMPS);
-        let data_ecn = if self.sends_ect() { Ecn::Capable } else { Ecn::NotCapable };
-        let accurate = self.accurate_ecn.is_some();
-        let wake = if wake < Time::NEVER { self.clock.local(wake) } else { wake };
-        Some(FastPath {
-            connection: self,
-            receives,
-            receives_in_order,
-            sends,
-            stamps,
-            data_ecn,
-            accurate,
-            wake,
-            over: false,
-            more: false,
-        })
+        let mut prediction = Prediction::ELIGIBLE;
+        prediction.set(Prediction::RECEIVES, receives);
+        let in_order = receives && whole && self.receiver.is_in_order();
+        prediction.set(Prediction::RECEIVES_IN_ORDER, in_order);
+        prediction.set(Prediction::SENDS, whole && self.sender.is_on_fast_path());
+        prediction.set(Prediction::STAMPS, self.negotiated.contains(Negotiated::TIMESTAMPS));
+        prediction.set(Prediction::ECT, self.sends_ect());
+        prediction.set(Prediction::ACCURATE_ECN, self.accurate_ecn.is_some());
+        self.prediction = prediction;
     }
 }
 
 impl FastPath<'_> {
+    #[inline(always)]
+    fn is(&self, flag: Prediction) -> bool {
+        self.connection.prediction.contains(flag)
+    }
+
     /// Processes a segment and overwrites it with the answer: an acknowledgment for data, data for
     /// an acknowledgment. The effect is that of [`Connection::handle_segment`], reading all data,
     /// and [`Connection::poll_transmit`], at lower cost.
@@ -110,7 +177,7 @@ impl FastPath<'_> {
         packet: &mut Packet,
         reader: &mut impl Reader,
     ) -> FastPathOutcome {
-        if self.accurate {
+        if self.is(Prediction::ACCURATE_ECN) {
             return self.exchange_accurate(now, packet, reader);
         }
         // A mark is to be echoed, if ECN is negotiated.
@@ -125,10 +192,10 @@ impl FastPath<'_> {
         }
         if self.connection.is_next_expected(segment) && segment.options.has_only_timestamps() {
             if packet.payload.len > 0 {
-                if self.receives_in_order {
+                if self.is(Prediction::RECEIVES_IN_ORDER) {
                     return self.receive_in_order(now, segment, &mut packet.payload, reader);
                 }
-            } else if self.sends
+            } else if self.is(Prediction::SENDS)
                 && let Some(outcome) = self.acknowledge_whole(now, segment, &mut packet.payload)
             {
                 return outcome;
@@ -163,15 +230,17 @@ impl FastPath<'_> {
     #[inline(always)]
     pub(super) fn passes_paws(&self, now: Time, stamp: Option<Timestamps>) -> bool {
         match stamp {
-            Some(stamp) => self.stamps && !self.connection.timestamps.is_old(now, stamp.value),
-            None => !self.stamps,
+            Some(stamp) => {
+                self.is(Prediction::STAMPS) && !self.connection.timestamps.is_old(now, stamp.value)
+            }
+            None => !self.is(Prediction::STAMPS),
         }
     }
 
     /// Bytes of options in a segment that reports no gap.
     #[inline(always)]
     fn options_len(&self) -> u32 {
-        if self.stamps { Options::TIMESTAMPS as u32 } else { 0 }
+        if self.is(Prediction::STAMPS) { Options::TIMESTAMPS as u32 } else { 0 }
     }
 
     /// Receives in-order data and acknowledges it.
@@ -217,10 +286,11 @@ impl FastPath<'_> {
             return FastPathOutcome::Refused;
         };
         let is_out_of_order = start > nxt && start <= nxt + receiver.window();
-        if !self.receives || !is_out_of_order || segment.ack != *iss + una as u32 {
+        if !self.is(Prediction::RECEIVES) || !is_out_of_order || segment.ack != *iss + una as u32 {
             return FastPathOutcome::Refused;
         }
-        self.receives_in_order = false;
+        // There is a gap now.
+        self.connection.prediction.remove(Prediction::RECEIVES_IN_ORDER | Prediction::SENDS);
         self.connection.tune_receive_buffer(now, segment);
         let Connection { receiver, mechanisms, .. } = &mut *self.connection;
         receiver.on_data(now, start, packet.payload, false, mechanisms);
@@ -245,7 +315,7 @@ impl FastPath<'_> {
         let acked = u64::from(segment.ack - (*iss + una as u32));
         let window = self.connection.scaled_window(segment, receiver.nxt(), una + acked);
         let whole = self.connection.sender.acknowledge_whole(now, &window)?;
-        if self.stamps {
+        if self.is(Prediction::STAMPS) {
             self.connection.update_ts_recent(now, segment);
             let Connection { timestamps, sender, .. } = &mut *self.connection;
             timestamps.on_ack(now, una, nxt, since);
@@ -258,7 +328,7 @@ impl FastPath<'_> {
             sender.grow(now, &whole);
         }
         Some(match self.send_full(now, segment, payload) {
-            Some(len) => FastPathOutcome::Answered { len, ecn: self.data_ecn },
+            Some(len) => FastPathOutcome::Answered { len, ecn: self.data_ecn() },
             None => FastPathOutcome::Taken,
         })
     }
@@ -276,7 +346,7 @@ impl FastPath<'_> {
     #[must_use]
     #[inline(always)]
     pub fn data_ecn(&self) -> Ecn {
-        self.data_ecn
+        if self.is(Prediction::ECT) { Ecn::Capable } else { Ecn::NotCapable }
     }
 
     /// Writes another full-sized segment while [`FastPath::has_more`], and returns its bytes of options
@@ -285,7 +355,8 @@ impl FastPath<'_> {
     #[inline(never)]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> Option<u32> {
         let now = self.connection.clock.local(now);
-        packet.make_tcp().options.timestamps = self.stamps.then(Timestamps::default);
+        packet.make_tcp().options.timestamps =
+            self.is(Prediction::STAMPS).then(Timestamps::default);
         let Packet { body: Body::Tcp(segment), payload, .. } = packet else { return None };
         self.send_full(now, segment, payload)
     }
@@ -305,7 +376,7 @@ impl FastPath<'_> {
         let Connection { sender, receiver, events, .. } = &*self.connection;
         let timer = sender.timer_deadline().min(receiver.deadline());
         sender.held_until() < Time::NEVER
-            && self.sends
+            && self.is(Prediction::SENDS)
             && !self.more
             && !receiver.ack_due()
             && events.is_empty()
@@ -338,11 +409,12 @@ impl FastPath<'_> {
         self.over = sender.deadline() < self.wake;
         let mut flags = Flags::ACK;
         flags.set(Flags::PSH, sender.stream.needs_psh(start + u64::from(len)));
-        if self.data_ecn == Ecn::Capable {
+        if self.is(Prediction::ECT) {
             // With accurate ECN the flag is part of the ACE field (RFC 9768 §3.1.5).
-            flags.set(Flags::CWR, sender.take_cwr() && !self.accurate);
+            let sender = &mut self.connection.sender;
+            flags.set(Flags::CWR, sender.take_cwr() && !self.is(Prediction::ACCURATE_ECN));
         }
-        if self.accurate {
+        if self.is(Prediction::ACCURATE_ECN) {
             flags |= self.connection.ace_of_full_segment();
         }
         self.connection.receiver.on_ack_sent(false);
@@ -369,9 +441,9 @@ impl FastPath<'_> {
         }
         connection.update_ts_recent(now, segment);
         connection.on_ack(now, segment, connection.receiver.nxt(), ack, &Incoming::NO_OPINION);
-        self.sends = !connection.receiver.has_sack_blocks() && connection.sender.is_on_fast_path();
-        self.receives = false;
-        self.receives_in_order = false;
+        let sends = !connection.receiver.has_sack_blocks() && connection.sender.is_on_fast_path();
+        connection.prediction.remove(Prediction::RECEIVES | Prediction::RECEIVES_IN_ORDER);
+        connection.prediction.set(Prediction::SENDS, sends);
         if !self.connection.events.is_empty() {
             self.over = true;
             return FastPathOutcome::Taken;

@@ -194,6 +194,17 @@ impl Sender {
 
     #[inline(never)]
     fn pace_by_rate(&mut self, now: Time, octets: u32) {
+        // Most senders have no rate but that of the window.
+        if self.controller.models_path() || self.pacer.train.is_some() {
+            return self.pace_by_any_rate(now, octets);
+        }
+        if let Some(interval) = self.interval_of_window(octets) {
+            self.pacer.on_sent(now, interval);
+        }
+    }
+
+    #[inline(never)]
+    fn pace_by_any_rate(&mut self, now: Time, octets: u32) {
         let Some(interval) = self.pacing_interval(octets) else { return };
         self.update_tolerance(now);
         self.pacer.on_sent(now, interval);
@@ -211,17 +222,18 @@ impl Sender {
     /// The time that `octets` take at the rate; `None` in the initial window, for which there is
     /// no rate yet.
     fn pacing_interval(&self, octets: u32) -> Option<Duration> {
-        let interval = self.interval_of_controller(octets)?;
+        let interval = match self.controller.pacing() {
+            Some(rate) => rate.time_for(u64::from(octets)),
+            None => self.interval_of_window(octets)?,
+        };
         let train = self.pacer.train.as_ref().filter(|_| self.controller.is_in_slow_start());
         let of_train = train.and_then(|train| train.rate);
         Some(of_train.map_or(interval, |rate| interval.min(rate.time_for(u64::from(octets)))))
     }
 
-    /// [`Sender::pacing_interval`] without a prompt start.
-    fn interval_of_controller(&self, octets: u32) -> Option<Duration> {
-        if let Some(rate) = self.controller.pacing() {
-            return Some(rate.time_for(u64::from(octets)));
-        }
+    /// [`Sender::pacing_interval`] with no rate but that of the window.
+    #[inline(always)]
+    fn interval_of_window(&self, octets: u32) -> Option<Duration> {
         let srtt = self.rtt.smoothed().filter(|_| self.delivered.bytes > 1)?;
         // After a stall, the smoothed round trip is too long for many round trips to come.
         let latest = self.delivered.at.since(self.delivered.first_sent_at);

@@ -1,7 +1,7 @@
 //! The fast path of connections with accurate ECN (RFC 9768), for segments that neither are marked nor
 //! report marks.
 
-use super::{FastPath, FastPathOutcome, Reader};
+use super::{FastPath, FastPathOutcome, Prediction, Reader};
 use crate::connection::Connection;
 use crate::connection::accurate_ecn::ACE;
 use base::Time;
@@ -50,8 +50,8 @@ impl FastPath<'_> {
         let len = packet.payload.len;
         let (una, nxt) = (connection.sender.una(), connection.sender.nxt());
         let ack = una + u64::from(segment.ack - (connection.iss + una as u32));
-        let expected = if len > 0 { self.receives_in_order } else { self.sends };
-        if !expected || ack > nxt {
+        let expected = if len > 0 { Prediction::RECEIVES_IN_ORDER } else { Prediction::SENDS };
+        if !self.is(expected) || ack > nxt {
             return FastPathOutcome::Refused;
         }
         let delivered = connection.sender.newly_delivered(ack, &[]);

@@ -22,7 +22,7 @@ impl Ending {
             self.is_due = false;
             self.resets.iter().for_each(|reset| cx.send(*reset));
         } else if self.resets.is_empty() {
-            self.resets.extend(cx.sent().filter(|packet| is_reset(packet)));
+            self.resets.extend(cx.sent().filter(is_reset));
         }
     }
 }

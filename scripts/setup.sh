@@ -326,7 +326,12 @@ for word in "$@"; do
         "installing Python packages from requirements-dev.lock" install_locked requirements-dev.lock
 done
 
-[ -z "$compiling" ] || wait "$compiling" || true
-compiling=
+if [ -n "$compiling" ]; then
+    # Meanwhile Python compiles what the command imports, when the compiler leaves a processor idle.
+    [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] || nice -n 19 "$venv/bin/python" -c \
+        'import matplotlib.pyplot, polars, rich.table, scipy.special, typer' 2>/dev/null || true
+    wait "$compiling" || true
+    compiling=
+fi
 # shellcheck disable=SC2086 # several words
 step package "$package_key" "$what" $maturin </dev/null

@@ -38,6 +38,8 @@ FLOWS = (1, 100)
 CROWD = 10_000
 #: Connections of a request each, so many at a time; requests on one connection.
 REQUESTS, AT_ONCE, SERIAL = 10_000, 64, 3_000
+#: Memory is measured once it changes by less in a second, or after so many seconds.
+SETTLED_KIB, SETTLING_S = 512, 30
 #: Seconds that a program may take besides.
 PATIENCE = 60
 IPERF = 5201
@@ -196,7 +198,7 @@ def memory(
     user = namespaces.inside(names["user"], *idle, "hold", SERVER, field_path.PORT, crowd)
     with namespaces.running(server, lambda printed: "Serving" in printed):
         yield "idle_connections", crowd
-        before, available = resident_kib(process), available_kib()
+        before, available = resident_kib(process), settled_kib()
         with namespaces.running(user, lambda printed: "Held" in printed, PATIENCE):
             if process is not None:
                 yield "process_kib", (resident_kib(process) - before) / crowd
@@ -213,6 +215,19 @@ def resident_kib(process: int | None) -> int:
 def available_kib() -> int:
     """The memory that the machine has left."""
     return number(Path("/proc/meminfo"), "MemAvailable")
+
+
+def settled_kib() -> int:
+    """The memory that the machine has left, once the kernel has freed that of namespaces that are
+    gone, for which it takes some seconds."""
+    before = available_kib()
+    for _ in range(SETTLING_S):
+        time.sleep(1)
+        now = available_kib()
+        if abs(now - before) < SETTLED_KIB:
+            return now
+        before = now
+    return before
 
 
 def number(file: Path, key: str) -> int:

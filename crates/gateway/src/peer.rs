@@ -1,19 +1,20 @@
 //! The way to the other gateway of a pair: a UDP socket, whose datagrams are PDUs of SRP that a channel
 //! authenticates and encrypts.
 
+mod sockets;
+
+pub(crate) use sockets::listen;
+
 use crate::tunnel::{self, Mtu, Tunnel};
 use base::{Duration, Time};
 use channel::{ConfigError, PresharedKey, SecretKey, system_entropy};
 use live::inline::{Change, Received, Underlay};
-use live::sockopt;
-use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use scenario::Peer;
-use socket2::{Domain, Protocol, Socket, Type};
+use sockets::Sockets;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -44,16 +45,13 @@ const CREDENTIALS: &str = "/etc/lasthop";
 
 /// The way to the other gateway.
 pub(crate) struct Way {
-    socket: UdpSocket,
+    sockets: Sockets,
     tunnel: Tunnel,
     /// The names of the two gateways in packets, which are never on the wire.
     names: [IpAddr; 2],
 }
 
 impl Way {
-    /// The most datagrams that wait in the socket, bytes: those of others must not soon keep out the peer's.
-    const BUFFER: usize = 8 << 20;
-
     /// Opens the socket in the network namespace of the calling thread. `known` is where the other gateway was.
     pub(crate) fn open(
         now: Time,
@@ -74,13 +72,14 @@ impl Way {
             lost_after: Duration::from_secs(15),
             ..channel::Config::new(secret, theirs)
         };
-        let socket = listen(peer.listen).map_err(|error| PeerError::Listen(peer.listen, error))?;
+        let sockets =
+            Sockets::listen(peer.listen).map_err(|error| PeerError::Listen(peer.listen, error))?;
         let mut names = [1, 2].map(|n| IpAddr::V4(Ipv4Addr::new(127, 0, 0, n)));
         if !own_is_first {
             names.reverse();
         }
         let tunnel = Tunnel::new(now, config, ("the other gateway", names), is_ipv6)?;
-        Ok(Way { socket, tunnel, names })
+        Ok(Way { sockets, tunnel, names })
     }
 
     /// The names of this gateway and of the other one.
@@ -95,7 +94,7 @@ impl Underlay for Way {
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.sockets.either()
     }
 
     fn peer(&self) -> Option<SocketAddr> {
@@ -103,8 +102,8 @@ impl Underlay for Way {
     }
 
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received {
-        match self.socket.recv_from(memory) {
-            Ok(received) => self.tunnel.receive(now, &self.socket, received, memory),
+        match self.sockets.receive(memory) {
+            Ok(received) => self.tunnel.receive(now, self.sockets.sender(), received, memory),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
             // An ICMP error about a datagram that was sent.
             Err(_) => Received::Other,
@@ -117,15 +116,17 @@ impl Underlay for Way {
 
     fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
         if let Body::Srp(srp) = &packet.body {
-            self.tunnel.send(now, &self.socket, srp, append);
+            self.tunnel.send(now, self.sockets.sender(), srp, append);
         }
     }
 
     fn on_way_changed(&mut self, now: Time) {
-        self.tunnel.on_way_changed(now, &self.socket);
+        self.sockets.forget_peer();
+        self.tunnel.on_way_changed(now, self.sockets.sender());
     }
 
     fn poll_change(&mut self) -> Option<Change> {
+        self.sockets.set_peer(self.tunnel.address());
         self.tunnel.poll_change()
     }
 
@@ -134,7 +135,7 @@ impl Underlay for Way {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.tunnel.handle_timeout(now, &self.socket);
+        self.tunnel.handle_timeout(now, self.sockets.sender());
     }
 }
 
@@ -199,46 +200,4 @@ fn credential(path: &Path) -> Option<PathBuf> {
     let name = path.strip_prefix(CREDENTIALS).ok()?.to_str()?;
     let folder = std::env::var_os("CREDENTIALS_DIRECTORY")?;
     Some(Path::new(&folder).join(format!("lasthop_{name}")))
-}
-
-/// A socket for datagrams, which may be cut up on their way.
-pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
-    let open = |domain| Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
-    let socket = match open(Domain::for_address(address)) {
-        // A kernel without IPv6: any address is one of IPv4.
-        Err(error) if error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => {
-            let any = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-            let ipv4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
-            return if any { listen(ipv4) } else { Err(error) };
-        }
-        opened => opened?,
-    };
-    if address.is_ipv6() {
-        socket.set_only_v6(false)?;
-    }
-    // The kernel limits them, but not for one with CAP_NET_ADMIN; more is better.
-    if set_socket_recv_buffer_size_force(&socket, Way::BUFFER).is_err() {
-        let _ = socket.set_recv_buffer_size(Way::BUFFER);
-    }
-    let _ = socket.set_send_buffer_size(Way::BUFFER);
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    sockopt::allow_fragments(&socket, address.is_ipv6(), true).map_err(io::Error::other)?;
-    Ok(socket.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use socket2::SockRef;
-
-    #[test]
-    fn the_kernels_limit_of_buffers_does_not_count_with_cap_net_admin() {
-        let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let has_right = set_socket_recv_buffer_size_force(&socket, Way::BUFFER).is_ok();
-        let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        // The kernel doubles what it is asked for.
-        let size = SockRef::from(&socket).recv_buffer_size().unwrap();
-        assert!(!has_right || size >= 2 * Way::BUFFER, "{size} bytes");
-    }
 }

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import tempfile
 import time
@@ -283,6 +282,5 @@ def measured(programs: Mapping[str, Path], repeats: int) -> Iterator[record.Row]
     for name, values in found.items():
         row: record.Row = {"what": name}
         for what, several in values.items():
-            middle = statistics.median(several)
-            row[what] = [round(value, 4) for value in (min(several), middle, max(several))]
+            row[what] = record.spread(several)
         yield row

@@ -259,17 +259,10 @@ def summary(hop: Hop, candidate: Candidate, rows: Sequence[record.Row]) -> recor
     for name in ("goodput_mbps", "first_byte_s", "page_s"):
         source = "mbps" if name == "goodput_mbps" else name
         values = [found[source] for found in rows if found[source] is not None]
-        row[name] = spread(values)
+        row[name] = record.spread(values)
         row[f"{name}_missing"] = len(rows) - len(values)
     row["share"] = round(hop.share(row["goodput_mbps"][1]), 4)
     return row
-
-
-def spread(values: Sequence[float]) -> list[float] | None:
-    """The least, the median and the largest."""
-    if not values:
-        return None
-    return [round(value, 4) for value in (min(values), statistics.median(values), max(values))]
 
 
 def main() -> int:

@@ -23,7 +23,7 @@ import field_path
 import namespaces
 import record
 from field_gateways import Candidate
-from field_matrix import spread, versions
+from field_matrix import versions
 from field_path import Hop, Place
 
 #: Shares of full-sized packets that are damaged.
@@ -127,7 +127,7 @@ def measure(programs: Mapping[str, Path], repeats: int, seconds: float) -> Seque
                         "rtt_ms": rtt,
                         "damaged": loss,
                         "what": candidate.name,
-                        "goodput_mbps": spread(kept),
+                        "goodput_mbps": record.spread(kept),
                         "void": len(of_all) - len(kept),
                     }
                 )

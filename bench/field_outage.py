@@ -29,7 +29,7 @@ import field_path
 import namespaces
 import record
 from field_gateways import Candidate
-from field_matrix import spread, versions
+from field_matrix import versions
 from field_path import Hop
 
 HOPS = (Hop(10, 40, 0.0), Hop(10, 600, 0.0))
@@ -150,7 +150,7 @@ def main() -> int:
             "mbps": hop.mbps,
             "rtt_ms": hop.rtt,
             "what": candidate.name,
-            "silence_s": spread(of_both),
+            "silence_s": record.spread(of_both),
         }
         for (hop, candidate), of_both in found.items()
     ]

@@ -29,7 +29,7 @@ from pathlib import Path
 import field_path
 import namespaces
 import record
-from field_matrix import spread, versions
+from field_matrix import versions
 
 #: The address of the mobile host, but with MPTCP.
 MOBILE = "198.18.9.9"
@@ -362,7 +362,7 @@ def main() -> int:
         for condition, way in itertools.product(CONDITIONS, ways):
             row = roam(programs, way, condition, number)
             found.setdefault((condition, way), []).append(row)
-            silences = spread(row["silences_s"])
+            silences = record.spread(row["silences_s"])
             rate = f"{row['mbps']:.2f} Mb/s {row['void'] or ''}"
             record.say(f"{number + 1} {condition} {way.name}: {silences} s, {rate}")
     rows = [
@@ -370,8 +370,8 @@ def main() -> int:
             "loss": loss,
             "pause_s": pause,
             "what": way.name,
-            "silence_s": spread([one for row in of for one in row["silences_s"]]),
-            "goodput_mbps": spread([row["mbps"] for row in of]),
+            "silence_s": record.spread([one for row in of for one in row["silences_s"]]),
+            "goodput_mbps": record.spread([row["mbps"] for row in of]),
             "handoffs": sum(len(row["silences_s"]) for row in of),
             "ended": sum(row["ended"] for row in of),
             "wrong": sum(not row["ok"] for row in of),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import statistics
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,9 +63,7 @@ def measured(programs: Mapping[str, Path], repeats: int) -> Iterator[record.Row]
             "burst": hop.burst,
             "what": candidate.name,
             "bytes": size,
-            "seconds": [
-                round(value, 4) for value in (min(values), statistics.median(values), max(values))
-            ],
+            "seconds": record.spread(values),
             "void": void[hop, candidate],
         }
 

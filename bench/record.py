@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import statistics
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,14 @@ def lasthop_version() -> str:
     """The workspace's version."""
     manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
     return str(manifest["workspace"]["package"]["version"])
+
+
+def spread(values: Sequence[float], digits: int = 4) -> list[float] | None:
+    """The least, the median and the largest; none of none."""
+    if not values:
+        return None
+    middle = statistics.median(values)
+    return [round(value, digits) for value in (min(values), middle, max(values))]
 
 
 def say(words: str) -> None:

@@ -32,7 +32,7 @@ use std::thread;
 use std::time::Duration;
 use tracing::info;
 
-/// A reset may be lost on the hop. At the end of the gateway, each is repeated so often, and so long after the last one.
+/// When the gateway ends, each reset is repeated so often, at this interval: it may be lost on the hop.
 const REPEATED_RESETS: u32 = 2;
 const RESETS_APART: Duration = Duration::from_millis(50);
 

@@ -1,4 +1,5 @@
-//! The end of a gateway: a reset may be lost on the hop, and there is nobody later to send another one.
+//! The resets of a gateway that ends are sent more than once: one may be lost on the hop, and an end that only receives
+//! sends nothing that could be answered with another one.
 
 use host::Context;
 use wire::{Body, Flags, Packet};

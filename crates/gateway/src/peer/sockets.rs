@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 /// The most datagrams that wait in a socket, bytes.
-pub(super) const BUFFER: usize = 8 << 20;
+const BUFFER: usize = 8 << 20;
 
 /// Both sockets.
 pub(super) struct Sockets {
@@ -62,7 +62,7 @@ impl Sockets {
         }
     }
 
-    /// The way to the peer is another: a socket has the local address of the way that there was when it was made.
+    /// The route to the peer has changed: the connected socket has the local address of the route before.
     pub(super) fn forget_peer(&mut self) {
         self.peer = None;
     }

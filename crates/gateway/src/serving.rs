@@ -182,9 +182,11 @@ where
         let Some(place) = Place::take(&open) else { continue };
         let answer = Arc::clone(answer);
         let serve = move || {
+            let mut exchange = Exchange::new(stream);
+            // Given up before the connection is closed: who sees it closed may open another one.
             let _place = place;
             // Who has gone needs no answer.
-            let _ = answer(&mut Exchange::new(stream));
+            let _ = answer(&mut exchange);
         };
         // Without a thread, the connection is closed.
         let _ = std::thread::Builder::new().name(name.to_owned()).spawn(serve);

@@ -3,6 +3,7 @@
 
 mod connections;
 mod hop;
+mod unacknowledged;
 
 use crate::mhp::{Attachment, Keys};
 use crate::station::Station;
@@ -19,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use tcp::Config;
 use tcp::mechanism::Needs;
-use wire::{Body, Flags, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload, Segment};
+use unacknowledged::Unacknowledged;
+use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload};
 
 base::settings! {
     /// A mobile host, whose base stations (box `station`) split its connections. It tells each base
@@ -161,6 +163,8 @@ pub struct MobileAgent {
     hop: Option<Hop>,
     /// Packets of the host that wait for the base station.
     held: VecDeque<Packet>,
+    /// Segments that the host has sent while the hop was down.
+    unacknowledged: Unacknowledged,
     /// The hop is down: nothing reaches the base station.
     is_down: bool,
     /// Connections whose other ends are to be reset, as this host names them.
@@ -205,6 +209,7 @@ impl MobileAgent {
             attachment: Attachment::new(name, other, 0),
             connections: Connections::default(),
             held: VecDeque::new(),
+            unacknowledged: Unacknowledged::new(),
             is_down: false,
             unreset: BTreeSet::new(),
             next_reset: Time::NEVER,
@@ -243,32 +248,18 @@ impl MobileAgent {
         self.is_down = false;
         self.counts.attachments += 1;
         self.attachment.on_attached(now, station);
+        self.unacknowledged.on_attached(now);
         if let Some(hop) = &mut self.hop {
             hop.suspend(now);
         }
     }
 
     /// The hop is down until the host is attached again. SRP sends nothing meanwhile; what the host's own TCP sends is lost,
-    /// but the last segment of each connection is kept and goes once more then: its timer has backed off.
+    /// but the last segment of each connection is kept and goes again then: its timer has backed off.
     pub fn on_down(&mut self, now: Time) {
         self.is_down = true;
         if let Some(hop) = &mut self.hop {
             hop.suspend(now);
-        }
-    }
-
-    /// Keeps a copy of a segment that is sent in vain, in place of that of its connection before.
-    fn keep_copy(&mut self, packet: &Packet, segment: &Segment) {
-        if packet.payload.len == 0 && !segment.flags.intersects(Flags::SYN | Flags::FIN) {
-            return;
-        }
-        let connection = FourTuple::of_segment(&packet.ip, segment);
-        self.held.retain(|held| match &held.body {
-            Body::Tcp(segment) => FourTuple::of_segment(&held.ip, segment) != connection,
-            _ => true,
-        });
-        if self.held.len() < MobileAgent::MOST_HELD {
-            self.held.push_back(*packet);
         }
     }
 
@@ -289,11 +280,11 @@ impl MobileAgent {
                 if let (Some(hop), Some(station)) = (&mut self.hop, self.attachment.station()) {
                     hop.resume(now, station);
                 }
-                self.release(now, cx);
             }
             Some(Outcome::Lost) => {
                 self.counts.lost += 1;
                 self.held.clear();
+                self.unacknowledged.clear();
                 if let Some(hop) = &mut self.hop {
                     hop.abort(now);
                 }
@@ -303,12 +294,20 @@ impl MobileAgent {
         }
     }
 
+    /// Whether the host's packets can pass: the base station has its connections, or there is none.
+    fn can_send(&self) -> bool {
+        !self.attachment.is_waiting() && !self.is_down
+    }
+
     /// Lets the packets go that have waited.
     fn release(&mut self, now: Time, cx: &mut Context<'_>) {
         for packet in core::mem::take(&mut self.held) {
             if self.take(now, &packet) == Verdict::Forward {
                 cx.pass_on(None, packet);
             }
+        }
+        for packet in self.unacknowledged.poll(now) {
+            cx.pass_on(None, *packet);
         }
     }
 
@@ -336,8 +335,7 @@ impl MobileAgent {
         if let Some((station, message)) = self.attachment.poll(now) {
             cx.send(self.message_to(station, message));
         }
-        // No base station: they may go.
-        if !self.attachment.is_waiting() && !self.is_down && !self.held.is_empty() {
+        if self.can_send() {
             self.release(now, cx);
         }
         if let Some(hop) = &mut self.hop {
@@ -389,7 +387,10 @@ impl Middlebox for MobileAgent {
                 let segment = *segment;
                 let to = FourTuple::of_segment(&packet.ip, &segment);
                 match from {
-                    Some(_) => self.connections.on_arrival(&to, &segment),
+                    Some(_) => {
+                        self.connections.on_arrival(&to, &segment);
+                        self.unacknowledged.on_arrival(&to, &segment);
+                    }
                     None => self.connections.on_departure(&to.reversed(), &segment),
                 }
                 if from.is_some() {
@@ -404,7 +405,7 @@ impl Middlebox for MobileAgent {
                         hop.transmit(now, cx);
                     }
                     if verdict == Verdict::Forward && self.is_down {
-                        self.keep_copy(packet, &segment);
+                        self.unacknowledged.keep(packet);
                     }
                     return verdict;
                 }
@@ -420,6 +421,7 @@ impl Middlebox for MobileAgent {
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
         self.held.iter().for_each(|packet| held(packet.payload));
+        self.unacknowledged.payloads().for_each(&mut *held);
         if let Some(hop) = &self.hop {
             hop.held_payloads(held);
         }
@@ -439,7 +441,9 @@ impl Middlebox for MobileAgent {
 
     fn next_wake(&self) -> Time {
         let hop = self.hop.as_ref().map_or(Time::NEVER, Hop::poll_timeout);
-        self.attachment.poll_timeout().min(self.next_reset).min(hop)
+        let unacknowledged =
+            if self.can_send() { self.unacknowledged.poll_timeout() } else { Time::NEVER };
+        self.attachment.poll_timeout().min(self.next_reset).min(hop).min(unacknowledged)
     }
 
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {

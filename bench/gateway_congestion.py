@@ -22,7 +22,8 @@ import lasthop
 
 MTU = 1500
 #: BBR, as a gateway has it by default.
-BBR = 'congestion = "bbr", renew_min_rtt = true, prompt_start = true'
+BBR = """\
+congestion = "bbr", renew_min_rtt = true, tolerate_random_loss = true, prompt_start = true"""
 #: Congestion controls, by their names in the table.
 CONTROLS = {
     "CUBIC": 'congestion = "cubic"',

@@ -58,10 +58,9 @@ impl Alone {
         self
     }
 
-    /// The same, but BBR renews the shortest round trip, unless it is written otherwise. To be called after
-    /// [`Alone::or_congestion`].
-    pub(crate) fn or_renew_min_rtt(mut self) -> Alone {
-        self.tcp().or_renew_min_rtt();
+    /// The same, but BBR is as for a bad hop ([`Table::or_bad_hop`]). To be called after [`Alone::or_congestion`].
+    pub(crate) fn or_bad_hop(mut self) -> Alone {
+        self.tcp().or_bad_hop();
         self
     }
 

@@ -227,6 +227,7 @@ impl Sender {
             hystart: config.hystart.then(|| HyStartRules::new(config)),
             loss_threshold: config.loss_threshold,
             renew_min_rtt: config.renew_min_rtt,
+            tolerate_random_loss: config.tolerate_random_loss,
         };
         let controller = Controller::new(growth, u64::from(mss));
         let pacer = Pacer::new(config.pacing || controller.models_path(), config.prompt_start);

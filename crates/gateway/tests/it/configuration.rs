@@ -296,14 +296,17 @@ fn tcp_over_the_hop_starts_promptly_unless_the_file_says_otherwise() {
 }
 
 #[test]
-fn bbr_over_the_hop_renews_the_shortest_round_trip_unless_the_file_says_otherwise() {
-    let renews =
-        |keys: &str| read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().tcp.renew_min_rtt;
+fn bbr_is_as_for_a_bad_hop_unless_the_file_says_otherwise() {
+    let chosen = |keys: &str| {
+        let tcp = read(&format!("lan = \"a\"\nwan = \"b\"\n{keys}")).unwrap().tcp;
+        [tcp.renew_min_rtt, tcp.tolerate_random_loss]
+    };
     for keys in ["", "mode = \"split\"", "mode = \"station\"", "rate = \"1 Mbit/s\""] {
-        assert!(renews(keys), "{keys}");
+        assert_eq!(chosen(keys), [true, true], "{keys}");
     }
-    assert!(!renews("tcp = { renew_min_rtt = false }"));
-    assert!(!renews("tcp = { congestion = \"cubic\" }"));
+    assert_eq!(chosen("tcp = { renew_min_rtt = false }"), [false, true]);
+    assert_eq!(chosen("tcp = { tolerate_random_loss = false }"), [true, false]);
+    assert_eq!(chosen("tcp = { congestion = \"cubic\" }"), [false, false]);
 }
 
 #[test]
@@ -350,6 +353,7 @@ fn the_scenario_for_the_lab_has_the_settings_of_the_gateway() {
         "congestion = \"bbr\"",
         "loss_threshold = 0.2",
         "renew_min_rtt = true",
+        "tolerate_random_loss = true",
         "prompt_start = true",
         "mechanism = \"rlci\", strict = false, signal = false",
     ] {

@@ -69,6 +69,19 @@ fn losses_below_a_threshold_that_is_set_cost_no_more_than_what_is_lost() {
 }
 
 #[test]
+fn losses_that_chance_explains_keep_its_rate_down_only_without_its_tolerance() {
+    // 1 % of the segments of a round trip are 3, and 2 % are often lost.
+    let link = "forward = { errors = { packet = 0.01 } }";
+    let worst = |tcp: &str| {
+        let text = path("300 packets", link, &[tcp]).replace("10 Mbit/s", "100 Mbit/s");
+        let of = |seed| goodputs(&run_with(&text, seed, &Watch::default()))[0];
+        (1..=3).map(of).fold(f64::MAX, f64::min)
+    };
+    let (drafted, tolerant) = (worst(BBR), worst(&format!("{BBR}, tolerate_random_loss = true")));
+    assert!(drafted < 80.0 && tolerant > 85.0, "{drafted} and {tolerant} Mb/s");
+}
+
+#[test]
 fn after_an_outage_it_goes_on_at_its_rate() {
     let outage = "outages = { at = [{ start = \"20 s\", end = \"25 s\" }] }";
     let outcome = run(&path("100 packets", outage, &[BBR]));

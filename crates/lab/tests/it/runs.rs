@@ -307,6 +307,7 @@ fn every_setting_of_a_connection_can_be_said() {
         increase: Increase::IncreaseByK(IncreaseByK { k: 2.0 }),
         loss_threshold: None,
         renew_min_rtt: false,
+        tolerate_random_loss: false,
         byte_counting: Some(2),
         initial_window: tcp::InitialWindow::Rfc3390,
         initial_ssthresh: Some(5000),

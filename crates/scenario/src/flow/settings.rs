@@ -55,6 +55,11 @@ table! {
         /// a probe for bandwidth drains before the next one, for up to twelve round trips, and ProbeRTT waits for up to
         /// sixteen of the shortest. `false` if absent.
         renew_min_rtt: Spanned<bool>;
+        /// With `bbr`, losses that may be the path's own are no congestion: there is no queue (the last round trip is at
+        /// most a quarter longer than the shortest), and they exceed `loss_threshold` (0.02 if absent) by no more than
+        /// two standard deviations. Else a few losses too many by chance keep the rate down over a path that loses
+        /// half as much, as draft-ietf-ccwg-bbr has no such rule. `false` if absent.
+        tolerate_random_loss: Spanned<bool>;
         /// The window grows by the bytes acknowledged (RFC 3465), in slow start by at most this
         /// many segments per ACK, or without a limit (`"all"`); `"off"` counts ACKs.
         byte_counting: ByteCounting;
@@ -188,10 +193,13 @@ impl Table {
         }
     }
 
-    /// Renews the shortest round trip if the congestion control is BBR, unless it is written otherwise.
-    pub(crate) fn or_renew_min_rtt(&mut self) {
+    /// Renews the shortest round trip and tolerates random losses if the congestion control is BBR, unless it is written
+    /// otherwise.
+    pub(crate) fn or_bad_hop(&mut self) {
         if self.congestion == Some(Congestion::Bbr) {
-            self.renew_min_rtt.get_or_insert_with(|| Spanned::new(0..0, true));
+            for key in [&mut self.renew_min_rtt, &mut self.tolerate_random_loss] {
+                key.get_or_insert_with(|| Spanned::new(0..0, true));
+            }
         }
     }
 
@@ -226,7 +234,9 @@ pub(crate) fn resolve(
     let congestion = tcp.congestion.unwrap_or(defaults.congestion);
     let increase = increase::resolve(tcp.increase, congestion).or_report(problems);
     let loss_threshold = loss_threshold(tcp.loss_threshold, congestion).or_report(problems);
-    let renew_min_rtt = renew_min_rtt(tcp.renew_min_rtt, congestion).or_report(problems);
+    let renew_min_rtt = of_bbr("renew_min_rtt", tcp.renew_min_rtt, congestion).or_report(problems);
+    let tolerate_random_loss =
+        of_bbr("tolerate_random_loss", tcp.tolerate_random_loss, congestion).or_report(problems);
     let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).or_report(problems);
     let rto = rto(tcp.rto, defaults).or_report(problems);
     let keep_alive = keep_alive::resolve(tcp.keep_alive).or_report(problems);
@@ -244,6 +254,7 @@ pub(crate) fn resolve(
         increase: increase?,
         loss_threshold: loss_threshold?,
         renew_min_rtt: renew_min_rtt?,
+        tolerate_random_loss: tolerate_random_loss?,
         byte_counting: tcp.byte_counting.map_or(defaults.byte_counting, |written| written.0),
         initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
         initial_ssthresh: initial_ssthresh?,
@@ -306,12 +317,17 @@ fn loss_threshold(
     Err(Problem::at(written.span(), expected))
 }
 
-fn renew_min_rtt(written: Option<Spanned<bool>>, congestion: Congestion) -> Result<bool, Problem> {
-    let Some(written) = written else { return Ok(Config::default().renew_min_rtt) };
+/// What is written of a choice that BBR has, which is `false` if absent.
+fn of_bbr(
+    key: &str,
+    written: Option<Spanned<bool>>,
+    congestion: Congestion,
+) -> Result<bool, Problem> {
+    let Some(written) = written else { return Ok(false) };
     match congestion {
         Congestion::Bbr => Ok(*written.get_ref()),
         _ => {
-            let expected = "expected `renew_min_rtt` with `congestion = \"bbr\"` only";
+            let expected = format!("expected `{key}` with `congestion = \"bbr\"` only");
             Err(Problem::at(written.span(), expected))
         }
     }

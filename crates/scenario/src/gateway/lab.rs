@@ -152,19 +152,21 @@ fn tcp(gateway: &Gateway, written: &Table) -> Table {
         own.filter_map(|key| Some((key.to_owned(), written.get(key)?.clone()))).collect();
     let tcp = all.entry("tcp").or_insert_with(|| Table::new().into()).as_table_mut();
     let Some(tcp) = tcp else { return all };
-    let Config { congestion, loss_threshold, renew_min_rtt, prompt_start, mechanisms, .. } =
-        &gateway.tcp;
+    let Config { congestion, loss_threshold, mechanisms, .. } = &gateway.tcp;
     if let Ok(congestion) = Value::try_from(congestion) {
         tcp.entry("congestion").or_insert(congestion);
     }
     if let Some(threshold) = *loss_threshold {
         tcp.entry("loss_threshold").or_insert(threshold.into());
     }
-    if *renew_min_rtt {
-        tcp.entry("renew_min_rtt").or_insert(true.into());
-    }
-    if *prompt_start {
-        tcp.entry("prompt_start").or_insert(true.into());
+    for (key, is_chosen) in [
+        ("renew_min_rtt", gateway.tcp.renew_min_rtt),
+        ("tolerate_random_loss", gateway.tcp.tolerate_random_loss),
+        ("prompt_start", gateway.tcp.prompt_start),
+    ] {
+        if is_chosen {
+            tcp.entry(key).or_insert(true.into());
+        }
     }
     if let Ok(mechanisms) = Value::try_from(mechanisms) {
         tcp.entry("mechanisms").or_insert(mechanisms);

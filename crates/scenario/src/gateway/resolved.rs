@@ -71,7 +71,7 @@ fn with_defaults(own: Alone, written: &Written) -> Alone {
             // A mobile host may move as often as it does: its messages are authentic.
             reprobing.rate_limit = (written.mode == Mode::Station).then_some(false);
             // Users compare it with TCP that is not paced.
-            let mut own = own.or_congestion(CONGESTION).or_renew_min_rtt().or_prompt_start();
+            let mut own = own.or_congestion(CONGESTION).or_bad_hop().or_prompt_start();
             // Base stations send SRP at this rate, not TCP.
             if written.rate.is_some() && written.mode != Mode::Station {
                 own = own.or_loss_threshold(LOSS_THRESHOLD);

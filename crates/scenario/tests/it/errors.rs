@@ -219,12 +219,16 @@ fn increase_functions_are_for_aimd() {
 }
 
 #[test]
-fn the_shortest_round_trip_is_renewed_by_bbr() {
-    rejects(
-        ("eten = \"none\"", "congestion = \"cubic\", renew_min_rtt = true"),
-        "true",
-        "`flows.0.tcp.renew_min_rtt = true`: expected `renew_min_rtt` with `congestion = \"bbr\"` only",
-    );
+fn what_bbr_alone_has_needs_bbr() {
+    for key in ["renew_min_rtt", "tolerate_random_loss"] {
+        rejects(
+            ("eten = \"none\"", &format!("congestion = \"cubic\", {key} = true")),
+            "true",
+            &format!(
+                "`flows.0.tcp.{key} = true`: expected `{key}` with `congestion = \"bbr\"` only"
+            ),
+        );
+    }
 }
 
 #[test]
@@ -571,7 +575,7 @@ fn a_sweep_goes_where_there_is_something() {
     rejects_sweep(
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
-         `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `loss_threshold`, `renew_min_rtt`, `byte_counting`, \
+         `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `loss_threshold`, `renew_min_rtt`, `tolerate_random_loss`, `byte_counting`, \
          `initial_window`, `initial_ssthresh`, `hystart`, `hystart_round_end`, `window_validation`, `restart_after_idle`, \
          `limited_transmit`, `delayed_ack`, `rto`, `retries`, \
          `syn_retries`, `syn_ack_retries`, `ssthresh_on_backoff`, `reduction`, \

@@ -33,6 +33,8 @@ pub(crate) struct Bbr {
     loss_threshold: Option<f64>,
     /// Whether a round trip like the shortest renews it.
     renews_min_rtt: bool,
+    /// Whether losses that may be the path's own are no congestion.
+    tolerates_random_loss: bool,
     mss: u64,
     /// C.InitialCwnd
     initial_window: u64,
@@ -96,6 +98,8 @@ struct MinRtt {
     shortest: Option<Duration>,
     /// BBR.min_rtt_stamp
     measured_at: Time,
+    /// The last sample.
+    latest: Option<Duration>,
     /// BBR.probe_rtt_min_delay
     recent: Option<Duration>,
     /// BBR.probe_rtt_min_stamp
@@ -139,6 +143,7 @@ impl Bbr {
         Bbr {
             loss_threshold: growth.loss_threshold,
             renews_min_rtt: growth.renew_min_rtt,
+            tolerates_random_loss: growth.tolerate_random_loss,
             mss: 1,
             initial_window: window,
             window,
@@ -336,6 +341,7 @@ impl CongestionControl for Bbr {
         let growth = Growth {
             loss_threshold: self.loss_threshold,
             renew_min_rtt: self.renews_min_rtt,
+            tolerate_random_loss: self.tolerates_random_loss,
             ..Growth::default()
         };
         *self = Bbr { mss: self.mss, ..Bbr::new(growth, window) };

@@ -270,6 +270,7 @@ proptest! {
             hystart,
             loss_threshold: None,
             renew_min_rtt: false,
+            tolerate_random_loss: false,
         };
         let controller = Controller::new(growth, segments * u64::from(mss));
         let measures = congestion.0.starts_with("westwood");

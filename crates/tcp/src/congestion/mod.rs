@@ -297,4 +297,6 @@ pub(crate) struct Growth {
     pub(crate) loss_threshold: Option<f64>,
     /// As [`crate::Config::renew_min_rtt`].
     pub(crate) renew_min_rtt: bool,
+    /// As [`crate::Config::tolerate_random_loss`].
+    pub(crate) tolerate_random_loss: bool,
 }

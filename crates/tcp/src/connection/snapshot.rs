@@ -31,7 +31,7 @@ pub enum AdoptError {
 
 impl Snapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 19;
+    pub const VERSION: u32 = 20;
 }
 
 impl Connection {

@@ -1,11 +1,16 @@
 //! The response to losses (§5.5.10, 5.5.11): while probing, the volume that was too high; else, the
 //! short-term model.
 
-use super::{BETA, Bbr, LOSS_THRESHOLD, Lost, Sample, State};
+use super::{BETA, Bbr, LOSS_THRESHOLD, Lost, MinRtt, Sample, State};
 use serde::{Deserialize, Serialize};
 
 /// BBRStartupFullLossCnt: discontiguous ranges that are lost in a round at the end of Startup.
 const STARTUP_LOSSES: u32 = 6;
+/// What part of the shortest round trip another one is longer with a queue: more than a probe for bandwidth makes in its
+/// first round.
+const QUEUE_PART: u64 = 4;
+/// How many standard deviations losses may exceed the threshold by chance.
+const DEVIATIONS: f64 = 2.0;
 
 /// The short-term model, and the signals that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,7 +116,8 @@ impl Bbr {
 
     /// AdaptLowerBoundsFromCongestion
     fn adapt_to_losses(&mut self, sample: &Sample) {
-        let is_tolerated = self.loss_threshold.is_some() && !self.is_inflight_too_high(sample);
+        let is_tolerated = self.may_be_random(sample.lost, sample.sent_in_flight)
+            || (self.loss_threshold.is_some() && !self.is_inflight_too_high(sample));
         if self.state.is_probing_bw() || !self.short_term.lossy || is_tolerated {
             return;
         }
@@ -148,16 +154,35 @@ impl Bbr {
             return;
         }
         let since_sent = self.lost.since(lost.delivered);
-        let threshold = self.loss_threshold();
-        if is_too_high(since_sent, lost.in_flight, threshold) {
-            let volume = inflight_at_loss(lost, since_sent, threshold);
+        if self.is_too_high(since_sent, lost.in_flight) {
+            let volume = inflight_at_loss(lost, since_sent, self.loss_threshold());
             self.handle_inflight_too_high(lost.now, volume, lost.app_limited);
         }
     }
 
     /// IsInflightTooHigh
     pub(super) fn is_inflight_too_high(&self, sample: &Sample) -> bool {
-        is_too_high(sample.lost, sample.sent_in_flight, self.loss_threshold())
+        self.is_too_high(sample.lost, sample.sent_in_flight)
+    }
+
+    /// Of so many octets in flight, so many were lost.
+    pub(super) fn is_too_high(&self, lost: u64, in_flight: u64) -> bool {
+        lost as f64 > in_flight as f64 * self.loss_threshold()
+            && !self.may_be_random(lost, in_flight)
+    }
+
+    /// With `tolerate_random_loss`: whether there is no queue, and a path that loses as much as the threshold loses so
+    /// much by chance. Segments are taken to be lost independently (the binomial distribution).
+    fn may_be_random(&self, lost: u64, in_flight: u64) -> bool {
+        let MinRtt { shortest: Some(shortest), latest: Some(latest), .. } = self.min_rtt else {
+            return false;
+        };
+        let [lost, in_flight] = [lost, in_flight].map(|octets| octets as f64 / self.mss as f64);
+        let expected = self.loss_threshold() * in_flight;
+        let deviation = (expected * (1.0 - self.loss_threshold())).sqrt();
+        self.tolerates_random_loss
+            && latest <= shortest + shortest / QUEUE_PART
+            && lost <= expected + DEVIATIONS * deviation
     }
 
     /// BBR.LossThresh
@@ -219,10 +244,6 @@ impl Bbr {
             _ => {}
         }
     }
-}
-
-fn is_too_high(lost: u64, in_flight: u64, threshold: f64) -> bool {
-    lost as f64 > in_flight as f64 * threshold
 }
 
 /// InflightAtLoss

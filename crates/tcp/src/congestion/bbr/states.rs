@@ -319,6 +319,7 @@ impl Bbr {
         };
         min.expired = now > min.recent_at + interval;
         if let Some(rtt) = sample.rtt {
+            min.latest = Some(rtt);
             match min.recent {
                 Some(recent) if rtt >= recent && !min.expired => {
                     // The value stays: it would rise with the queue otherwise.

@@ -497,6 +497,41 @@ fn with_a_threshold_of_its_own_only_losses_above_it_end_probes_and_lower_bounds(
 }
 
 #[test]
+fn losses_that_a_path_has_by_chance_lower_no_bounds_if_there_is_no_queue() {
+    // Of a hundred packets, two are the threshold, with a deviation of 1.4.
+    for (loses, tolerant, rtt_ms, random) in [
+        (30, true, 100, true),
+        (30, true, 120, true),
+        (30, true, 130, false),
+        (30, false, 100, false),
+        (10, true, 100, false),
+    ] {
+        let growth = Growth { tolerate_random_loss: tolerant, ..Growth::default() };
+        let mut path = Path::with(growth);
+        path.until_state(State::Cruise);
+        path.rtt = Duration::from_millis(rtt_ms);
+        path.run(Duration::from_millis(200));
+        path.loses = Some(loses);
+        path.run(Duration::from_millis(600));
+        let model = &path.bbr.short_term;
+        let is_unbound = (model.bw, model.inflight) == (f64::MAX, u64::MAX);
+        assert_eq!(is_unbound, random, "1 of {loses}, {rtt_ms} ms");
+    }
+}
+
+#[test]
+fn losses_that_a_path_has_by_chance_end_no_probe_if_there_is_no_queue() {
+    let growth = Growth { tolerate_random_loss: true, ..Growth::default() };
+    for (lost, rtt_ms, random) in [(4, 126, true), (4, 127, false), (5, 126, false)] {
+        let mut path = Path::with(growth);
+        path.until_state(State::Up);
+        path.bbr.min_rtt.latest = Some(Duration::from_millis(rtt_ms));
+        assert_eq!(path.bbr.is_too_high(lost * MSS, 100 * MSS), !random, "{lost}, {rtt_ms} ms");
+        assert!(!path.bbr.is_too_high(2 * MSS, 100 * MSS));
+    }
+}
+
+#[test]
 fn losses_that_were_none_give_the_state_back() {
     let mut path = Path::new();
     path.until_state(State::Up);
@@ -529,7 +564,7 @@ proptest! {
         loses in prop::option::of(2_u64..300),
         writes in prop::option::of(1e3_f64..1e7),
         batch_ms in prop::option::of(1_u64..200),
-        renew_min_rtt in any::<bool>(),
+        [renew_min_rtt, tolerate_random_loss] in any::<[bool; 2]>(),
         changes in prop::collection::vec((0.1_f64..5.0, prop::option::of(2_u64..300)), 1..6),
     ) {
         let mut path = Path {
@@ -538,7 +573,7 @@ proptest! {
             loses,
             writes,
             batches: batch_ms.map(Duration::from_millis),
-            ..Path::with(Growth { renew_min_rtt, ..Growth::default() })
+            ..Path::with(Growth { renew_min_rtt, tolerate_random_loss, ..Growth::default() })
         };
         for (factor, loses) in changes {
             for _ in 0..2000 {

@@ -217,7 +217,8 @@ fn config() -> impl Strategy<Value = Config> {
     parts.prop_map(|(sizes, congestion, repair, manners, mtu_probing)| {
         let (mss, receive_window) = sizes;
         let (controllers, byte_counting, initial_window, initial_ssthresh) = congestion;
-        let (controller, increase, loss_threshold, renew_min_rtt) = controllers;
+        let (controller, increase, loss_threshold, [renew_min_rtt, tolerate_random_loss]) =
+            controllers;
         let (lost, reduction, undo, frto, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (recovery, pipe) = lost;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
@@ -246,6 +247,7 @@ fn config() -> impl Strategy<Value = Config> {
             increase,
             loss_threshold,
             renew_min_rtt,
+            tolerate_random_loss,
             byte_counting,
             initial_window,
             initial_ssthresh,
@@ -303,7 +305,7 @@ fn sizes() -> impl Strategy<Value = (u16, ReceiveWindow)> {
     (mss, window)
 }
 
-type Controllers = (Congestion, Increase, Option<f64>, bool);
+type Controllers = (Congestion, Increase, Option<f64>, [bool; 2]);
 
 fn congestion() -> impl Strategy<Value = (Controllers, Option<u32>, InitialWindow, Option<u64>)> {
     let initial = prop_oneof![
@@ -315,7 +317,7 @@ fn congestion() -> impl Strategy<Value = (Controllers, Option<u32>, InitialWindo
         prop::sample::select(Congestion::ALL).prop_map(|(_, congestion)| congestion),
         prop::sample::select(Increase::ALL).prop_map(|(_, increase)| increase),
         prop::option::of(prop::sample::select(vec![0.0, 0.2, 0.9])),
-        any::<bool>(),
+        any::<[bool; 2]>(),
     );
     (
         controllers,

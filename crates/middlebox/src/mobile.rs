@@ -209,7 +209,7 @@ impl MobileAgent {
             attachment: Attachment::new(name, other, 0),
             connections: Connections::default(),
             held: VecDeque::new(),
-            unacknowledged: Unacknowledged::new(),
+            unacknowledged: Unacknowledged::default(),
             is_down: false,
             unreset: BTreeSet::new(),
             next_reset: Time::NEVER,

@@ -36,11 +36,11 @@ pub struct Config {
     /// trip, as draft-ietf-ccwg-bbr says. So that there is such a round trip, the queue of a probe for bandwidth drains
     /// before the next one, for up to twelve round trips, and ProbeRTT waits for up to sixteen of the shortest.
     pub renew_min_rtt: bool,
-    /// With [`Congestion::Bbr`], losses that no queue shows to be congestion, and that a path with a loss rate of the
-    /// threshold would have by chance, bound neither the long-term nor the short-term model: the last round trip is at
-    /// most a quarter longer than the shortest, and they exceed [`Config::loss_threshold`] (2 % if `None`) by at most two
-    /// standard deviations. Else losses are judged as draft-ietf-ccwg-bbr says, by their share alone: of 200 segments of a
-    /// path that loses 1 %, the fifth that is lost ends a probe, which happens in one of twenty round trips.
+    /// With [`Congestion::Bbr`], losses bound neither the long-term nor the short-term model while there is no queue (the
+    /// last round trip is at most a quarter longer than the shortest) and they exceed [`Config::loss_threshold`] (2 % if
+    /// `None`) by at most two standard deviations: a path that loses so much at random does so by chance. Else losses are
+    /// judged as draft-ietf-ccwg-bbr says, by their share alone: of 200 segments in flight over a path that loses 1 %, the
+    /// fifth that is lost ends a probe, which happens in one of twenty round trips.
     pub tolerate_random_loss: bool,
     /// Appropriate byte counting (RFC 3465): the window grows by the octets acknowledged, not by
     /// the number of acknowledgments. The value is the limit L, the segments that one

@@ -605,7 +605,8 @@ enum Outage {
     Address,
 }
 
-/// A hop that lacks something for so long that timers have backed off; then it is there again, with the same router. Data of both versions of IP and of both directions goes on.
+/// A hop that lacks something for so long that timers have backed off; then it is there again, with the same router. Data
+/// of both versions of IP and of both directions goes on.
 fn go_on_after_an_outage(agent: &str, outage: Outage) {
     alone(|| {
         let Some(network) = Network::of(1, &Family::ALL) else { return };

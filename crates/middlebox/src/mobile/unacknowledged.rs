@@ -6,7 +6,7 @@ use wire::{Body, Flags, Packet, Payload, Segment, SeqNumber};
 
 /// Copies of segments that were sent in vain. They go when packets can pass again, and again until they are acknowledged:
 /// the timers of their connections have backed off, and the first that goes may be lost, as while routes are set up.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
     segments: Vec<Packet>,
     /// How often they have gone since packets can pass again.
@@ -18,14 +18,10 @@ pub(super) struct Unacknowledged {
 impl Unacknowledged {
     /// The most connections.
     const MOST: usize = 64;
-    /// How often they go: for some seconds.
+    /// How often they go: within 3 s.
     const MOST_SENT: u32 = 5;
     /// How long an answer is awaited first; twice as long each time.
     const FIRST_WAIT: Duration = Duration::from_millis(200);
-
-    pub(super) fn new() -> Unacknowledged {
-        Unacknowledged { segments: Vec::new(), sent: 0, next: Time::ZERO }
-    }
 
     /// Keeps a copy of a segment that is to be acknowledged, in place of that of its connection before.
     pub(super) fn keep(&mut self, packet: &Packet) {
@@ -120,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_last_segment_of_each_connection_goes_until_it_is_acknowledged() {
-        let mut segments = Unacknowledged::new();
+        let mut segments = Unacknowledged::default();
         [segment(1, 1), segment(2, 1), segment(1, 11)].iter().for_each(|it| segments.keep(it));
         segments.on_attached(at(1000));
         assert_eq!(segments.poll(at(1000)), [segment(2, 1), segment(1, 11)]);
@@ -135,7 +131,7 @@ mod tests {
 
     #[test]
     fn no_acknowledgment_is_kept() {
-        let mut segments = Unacknowledged::new();
+        let mut segments = Unacknowledged::default();
         let mut acknowledgment = segment(1, 1);
         acknowledgment.payload.len = 0;
         segments.keep(&acknowledgment);
@@ -144,7 +140,7 @@ mod tests {
 
     #[test]
     fn they_go_a_few_times() {
-        let mut segments = Unacknowledged::new();
+        let mut segments = Unacknowledged::default();
         segments.keep(&segment(1, 1));
         segments.on_attached(at(0));
         let mut times = Vec::new();
@@ -159,7 +155,7 @@ mod tests {
 
     #[test]
     fn they_are_no_more_than_a_bound() {
-        let mut segments = Unacknowledged::new();
+        let mut segments = Unacknowledged::default();
         (0..1000).for_each(|port| segments.keep(&segment(port, 1)));
         assert_eq!(segments.poll(at(0)).len(), Unacknowledged::MOST);
     }

@@ -55,10 +55,10 @@ table! {
         /// a probe for bandwidth drains before the next one, for up to twelve round trips, and ProbeRTT waits for up to
         /// sixteen of the shortest. `false` if absent.
         renew_min_rtt: Spanned<bool>;
-        /// With `bbr`, losses that may be the path's own are no congestion: there is no queue (the last round trip is at
-        /// most a quarter longer than the shortest), and they exceed `loss_threshold` (0.02 if absent) by no more than
-        /// two standard deviations. Else a few losses too many by chance keep the rate down over a path that loses
-        /// half as much, as draft-ietf-ccwg-bbr has no such rule. `false` if absent.
+        /// With `bbr`, losses are not taken for congestion while there is no queue (the last round trip is at most a
+        /// quarter longer than the shortest) and they exceed `loss_threshold` (0.02 if absent) by no more than two
+        /// standard deviations. draft-ietf-ccwg-bbr has no such rule: over a path that loses half as much at random,
+        /// a few more losses by chance keep the rate down. `false` if absent.
         tolerate_random_loss: Spanned<bool>;
         /// The window grows by the bytes acknowledged (RFC 3465), in slow start by at most this
         /// many segments per ACK, or without a limit (`"all"`); `"off"` counts ACKs.

@@ -177,12 +177,13 @@ impl Bbr {
         let MinRtt { shortest: Some(shortest), latest: Some(latest), .. } = self.min_rtt else {
             return false;
         };
+        if !self.tolerates_random_loss || latest > shortest + shortest / QUEUE_PART {
+            return false;
+        }
         let [lost, in_flight] = [lost, in_flight].map(|octets| octets as f64 / self.mss as f64);
         let expected = self.loss_threshold() * in_flight;
         let deviation = (expected * (1.0 - self.loss_threshold())).sqrt();
-        self.tolerates_random_loss
-            && latest <= shortest + shortest / QUEUE_PART
-            && lost <= expected + DEVIATIONS * deviation
+        lost <= expected + DEVIATIONS * deviation
     }
 
     /// BBR.LossThresh

@@ -36,5 +36,5 @@ pub use run::run;
 pub use series::Series;
 pub use supervise::{Monitor, supervise};
 pub use sweep::{Seeds, check, columns, part, record, sweep};
-pub use table::{Column, Table};
+pub use table::{Column, Numbers, Table};
 pub use watch::Watch;

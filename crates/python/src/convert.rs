@@ -1,7 +1,7 @@
 //! Conversions between Python's values and the lab's.
 
 use crate::{RunError, ScenarioError, TestbedError};
-use lab::{Column, Outcome, Seeds, SweepError, Table};
+use lab::{Column, Numbers, Outcome, Seeds, SweepError, Table};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{
     PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
@@ -184,43 +184,17 @@ fn all_buffers<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<B
     Ok(dict)
 }
 
-/// Columns of numbers by name, each as its type, its values in this machine's byte order, and, if
-/// some are missing, a byte for each that says whether it is there. An object for each of a million
-/// values would take longer than the run.
+/// Columns of numbers by name, each as its type, its values as bytes, and which there are.
 fn buffers<'py>(py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, column) in table.into_columns() {
-        match column {
-            Column::Integer(values) => {
-                let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-                dict.set_item(name, ("i8", PyBytes::new(py, &bytes), None::<()>))?;
-            }
-            Column::Count(values) => {
-                let (bytes, there) = parts(&values, i64::to_ne_bytes);
-                let there = there.map(|there| PyBytes::new(py, &there));
-                dict.set_item(name, ("i8", PyBytes::new(py, &bytes), there))?;
-            }
-            Column::Float(values) => {
-                let (bytes, there) = parts(&values, f64::to_ne_bytes);
-                let there = there.map(|there| PyBytes::new(py, &there));
-                dict.set_item(name, ("f8", PyBytes::new(py, &bytes), there))?;
-            }
-            Column::Text(_) | Column::Boolean(_) => {
-                return Err(PyTypeError::new_err(format!("{name}: no column of numbers")));
-            }
-        }
+        let Some(Numbers { kind, values, there }) = column.numbers() else {
+            return Err(PyTypeError::new_err(format!("{name}: no column of numbers")));
+        };
+        let there = there.map(|there| PyBytes::new(py, &there));
+        dict.set_item(name, (kind, PyBytes::new(py, &values), there))?;
     }
     Ok(dict)
-}
-
-/// The bytes of values, and which there are unless all are.
-fn parts<T: Copy + Default>(
-    values: &[Option<T>],
-    bytes: fn(T) -> [u8; 8],
-) -> (Vec<u8>, Option<Vec<u8>>) {
-    let all = values.iter().flat_map(|value| bytes(value.unwrap_or_default())).collect();
-    let missing = values.iter().any(Option::is_none);
-    (all, missing.then(|| values.iter().map(|value| u8::from(value.is_some())).collect()))
 }
 
 /// A remedy, as a dict.

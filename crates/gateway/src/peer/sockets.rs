@@ -8,6 +8,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use tracing::warn;
 
 /// The most datagrams that wait in a socket, bytes.
 const BUFFER: usize = 8 << 20;
@@ -57,8 +58,13 @@ impl Sockets {
         if self.peer.as_ref().map(|(at, _)| *at) != address {
             // The port is free for another one only then.
             self.forget_peer();
-            // Without such a socket, the other one has all.
-            self.peer = address.map(|address| (address, self.connected(address).ok()));
+            self.peer = address.map(|address| {
+                // Without such a socket, the other one has all.
+                let refused = |error: &io::Error| {
+                    warn!(%error, %address, "a flood of datagrams can keep out those of the other gateway");
+                };
+                (address, self.connected(address).inspect_err(refused).ok())
+            });
         }
     }
 
@@ -191,6 +197,18 @@ mod tests {
             sockets.forget_peer();
             now.send(&[4]).unwrap();
             assert_eq!(next(&sockets), Some(vec![4]));
+        }
+    }
+
+    #[test]
+    fn without_a_socket_of_its_own_a_peer_is_heard() {
+        for any in ANY {
+            let (mut sockets, at) = listening(any);
+            // The kernel refuses to connect to it.
+            sockets.set_peer(Some((Ipv4Addr::BROADCAST, 9).into()));
+            assert!(matches!(sockets.peer, Some((_, None))), "{any}");
+            program(at).send(&[1]).unwrap();
+            assert_eq!(next(&sockets), Some(vec![1]), "{any}");
         }
     }
 

@@ -49,12 +49,12 @@ CASE_KEYS = [
 
 
 def _short(cells: Iterable[Cell]) -> list[Cell]:
-    return [replace(cell, settings={**cell.settings, "duration": "10 s"}) for cell in cells]
+    return [replace(cell, settings={**cell.settings, "duration": "5 s"}) for cell in cells]
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    """The experiment with runs of 10 s instead of 120 s: what becomes of runs is the same."""
+    """The experiment with runs of 5 s instead of 120 s: what becomes of runs is the same."""
     factors = STUDY.factors
     assert factors is not None
     shorter = replace(factors, cells=lambda factor: _short(factors.cells(factor)))

@@ -50,7 +50,8 @@ def _question(name: str) -> Study:
 
 def _short(cell: Cell) -> Cell:
     """The cell with shorter runs, if they are long."""
-    duration = "30 s" if cell.scenario.endswith(("/coding", "/per-packet-code")) else ""
+    many = ("/coding", "/per-packet-code", "/forms", "/false-fields")
+    duration = "30 s" if cell.scenario.endswith(many) else ""
     # Millions of packets a run: a tenth of the time has as many as the next lower rate.
     if cell.case.get("rate_per_s") == 100_000:
         duration = "3 s"

@@ -210,6 +210,7 @@ def _standard(case: Case) -> Case:
     return case.but(scheme=STANDARD)
 
 
+@pytest.mark.soak
 def test_figure_4_4_needs_rlci(off: Off) -> None:
     cells = fig4_4.cells()
     pool = _measured(fig4_4.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 6)
@@ -235,6 +236,7 @@ def test_what_its_parts_do_needs_rlci(off: Off) -> None:
     assert _holding(steady_state.STUDY, off(pool, cases, plain, 24), "rlci") == set()
 
 
+@pytest.mark.soak
 def test_figure_4_7_needs_rlci(off: Off) -> None:
     cells = [
         targets.cell(scheme, target, connections, length, 24, 24)
@@ -312,7 +314,9 @@ def test_what_policies_do_over_a_last_hop_needs_a_policy(name: str, off: Off) ->
     assert _holding(study, without, "policy") == set()
 
 
-@pytest.mark.parametrize("name", ["disabled", "buffers", "testbed-disabled"])
+@pytest.mark.parametrize(
+    "name", ["disabled", pytest.param("buffers", marks=pytest.mark.soak), "testbed-disabled"]
+)
 def test_what_policies_cost_needs_a_policy(name: str, off: Off) -> None:
     study = _study(name)
     # Buffers are held against round trips, too, which take a trace.
@@ -329,9 +333,14 @@ def test_what_policies_do_on_the_test_bed_needs_a_policy(off: Off) -> None:
 @pytest.mark.parametrize(
     ("name", "mechanism", "key", "value", "followed"),
     [
-        ("window", "window", "receive_window_bytes", limited.NO_LIMIT, 0),
+        pytest.param(
+            *("window", "window", "receive_window_bytes", limited.NO_LIMIT, 0),
+            marks=pytest.mark.soak,
+        ),
         ("testbed-window", "window", "receive_window_bytes", bed.WINDOW, 0),
-        ("buffers", "buffer", "buffer_packets", buffers.BUFFERS[0], 4),
+        pytest.param(
+            *("buffers", "buffer", "buffer_packets", buffers.BUFFERS[0], 4), marks=pytest.mark.soak
+        ),
         ("testbed-buffers", "buffer", "buffer_packets", bed.BUFFERS[0], 4),
     ],
 )

@@ -49,6 +49,12 @@ def _few(study: Study) -> Study:
     """The cells that the pictures and the answers need, without the slowest."""
     most = 0.0 if study.experiment in ("handoffs", "restored") else 0.1
     cells = [cell for cell in study.cells() if cell.case.get("loss", 0.0) <= most]
+    if study.experiment == "restored":
+        cells = [cell for cell in cells if cell.case["spacing_s"] != 3.0]
+    if study.experiment == "hop":
+        cells = [cell for cell in cells if cell.case["rtt_s"] != 0.6]
+    if study.experiment == "beside":
+        cells = [cell for cell in cells if cell.case["rtt_s"] == 0.1]
     return replace(study, cells=lambda: cells, most_seeds=0)
 
 

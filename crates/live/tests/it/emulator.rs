@@ -11,8 +11,6 @@ use live::{Clock, Error, Namespace, Netlink};
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
-use std::time;
 use tcp::Connectivity;
 use wire::{Body, Packet};
 
@@ -298,7 +296,7 @@ fn an_emulator_ends_when_it_is_dropped_and_nothing_is_left() -> Result<(), Error
     // The devices are gone, and so are the routes that led there: soon, because a program that
     // another test starts just now has them open until it is loaded.
     let gone = (0..500).any(|_| {
-        thread::sleep(time::Duration::from_millis(10));
+        std::thread::sleep(std::time::Duration::from_millis(10));
         near.send(b"nowhere to go").is_err()
     });
     assert!(gone);

@@ -327,7 +327,14 @@ fn memory_is_counted_and_given_back_after_a_burst() {
         };
         host.access(Time::ZERO, id, read).unwrap()
     };
-    assert_eq!(stack.call(read).unwrap(), 900_000);
+    // Memory is more than bytes: not all of them need to have arrived.
+    let mut bytes = 0;
+    let whole = (0..2000).any(|_| {
+        std::thread::sleep(Span::from_millis(10));
+        bytes += stack.call(read).unwrap();
+        bytes == 900_000
+    });
+    assert!(whole, "{bytes} bytes arrived");
     wait("all is read", &|memory| memory <= idle + 4096);
     drop(stack);
 }

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: The connection under study, and its last hop.
 OWN, LAST_HOP = "3", "lasthop->sink3"
-#: In how many runs of a cell round trips and windows are followed, where they are: it takes longer
-#: than the run.
+#: In how many runs of a cell round trips and windows are followed, where they are: it takes as
+#: long again as the run.
 FOLLOWED = 5
 
 

@@ -66,7 +66,7 @@ impl Journal {
     }
 
     fn read(&mut self, places: &[u8]) {
-        for (number, place) in (0..).zip(places.chunks_exact(PLACE)) {
+        for (number, place) in (0..).zip(places.as_chunks::<PLACE>().0) {
             match from_place(place) {
                 // In a file that was damaged, one may be there twice.
                 Some(connection) => self.vacant.extend(self.places.insert(connection, number)),

@@ -132,7 +132,7 @@ impl Options {
     }
 
     pub(crate) fn user_timeout(&self) -> Option<Duration> {
-        Some(Duration::from_millis(u64::from(self.user_timeout))).filter(|_| self.user_timeout > 0)
+        (self.user_timeout > 0).then(|| Duration::from_millis(self.user_timeout.into()))
     }
 
     /// Whether `close` aborts the connection (`SO_LINGER` with no time).

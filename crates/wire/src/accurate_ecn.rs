@@ -99,8 +99,9 @@ impl EcnCounters {
         };
         let mut counters = [0; 3];
         let mut len = 0;
-        for (slot, bytes) in counters.iter_mut().zip(option[BASE..].chunks_exact(COUNTER)) {
-            *slot = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
+        let (whole, _) = option[BASE..].as_chunks::<COUNTER>();
+        for (slot, &[high, middle, low]) in counters.iter_mut().zip(whole) {
+            *slot = u32::from_be_bytes([0, high, middle, low]);
             len += 1;
         }
         Some(EcnCounters { order, counters, len })
@@ -146,7 +147,8 @@ impl UnparsedOptions {
         let size = counters.size();
         let mut option = [0; BASE + 3 * COUNTER];
         option[..BASE].copy_from_slice(&[counters.order.kind(), size as u8]);
-        for (slot, (_, counter)) in option[BASE..].chunks_exact_mut(COUNTER).zip(counters.iter()) {
+        let (slots, _) = option[BASE..].as_chunks_mut::<COUNTER>();
+        for (slot, (_, counter)) in slots.iter_mut().zip(counters.iter()) {
             slot.copy_from_slice(&counter.to_be_bytes()[1..]);
         }
         self.keep_tcp(&option[..size]).is_ok()

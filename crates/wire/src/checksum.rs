@@ -72,12 +72,11 @@ impl Sum {
 
     /// Adds bytes; only the last addition may have an odd number of them.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
-        let mut words = bytes.chunks_exact(4);
-        for word in &mut words {
-            self.0 += u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+        let (words, rest) = bytes.as_chunks();
+        for &word in words {
+            self.0 += u64::from(u32::from_be_bytes(word));
         }
         let mut last = [0; 4];
-        let rest = words.remainder();
         last[..rest.len()].copy_from_slice(rest);
         self.0 += u64::from(u32::from_be_bytes(last));
     }

@@ -38,7 +38,7 @@ impl CorruptedCopy {
     /// The number of reports that fit into one packet.
     pub const MOST: usize = 3;
 
-    fn read(bytes: &[u8]) -> CorruptedCopy {
+    fn read(bytes: &[u8; REPORT]) -> CorruptedCopy {
         CorruptedCopy {
             seq: SeqNumber(u32_at(bytes, 0)),
             copy: CopyId(u32_at(bytes, 4)),
@@ -74,7 +74,7 @@ impl UnparsedOptions {
             Some([REPORTS, reports @ ..]) if reports.len().is_multiple_of(REPORT) => reports,
             _ => &[],
         };
-        reports.chunks_exact(REPORT).map(CorruptedCopy::read)
+        reports.as_chunks().0.iter().map(CorruptedCopy::read)
     }
 
     /// Adds a report, over IPv6 or IPv4. False, without effect, if there is no room for it.

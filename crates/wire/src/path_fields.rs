@@ -212,8 +212,8 @@ impl PathFields {
             (PathFields::Exact { forward, echoed }, bytes) if bytes.len() == 16 => {
                 let words =
                     [forward.corruption, forward.congestion, echoed.corruption, echoed.congestion];
-                for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
-                    bytes.copy_from_slice(&word.0.to_be_bytes());
+                for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+                    *bytes = word.0.to_be_bytes();
                 }
             }
             // Those of the other kind are left as they are.

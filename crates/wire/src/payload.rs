@@ -62,12 +62,11 @@ impl Payload {
             head.copy_from_slice(&word(stream, index)[skip..skip + head.len()]);
             index += 1;
         }
-        let mut words = rest.chunks_exact_mut(8);
-        for out in &mut words {
-            out.copy_from_slice(&word(stream, index));
+        let (words, tail) = rest.as_chunks_mut();
+        for out in words {
+            *out = word(stream, index);
             index += 1;
         }
-        let tail = words.into_remainder();
         tail.copy_from_slice(&word(stream, index)[..tail.len()]);
     }
 

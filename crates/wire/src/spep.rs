@@ -87,7 +87,7 @@ impl Spep {
     pub fn renew(&self, packet: &mut Packet) {
         let Some(at) = place(packet) else { return };
         let data = &mut packet.unparsed.ip_mut()[at..at + DATA];
-        for (bytes, (first, last)) in data.chunks_exact_mut(8).zip(self.blocks) {
+        for (bytes, (first, last)) in data.as_chunks_mut::<8>().0.iter_mut().zip(self.blocks) {
             bytes[..4].copy_from_slice(&first.to_be_bytes());
             bytes[4..].copy_from_slice(&last.to_be_bytes());
         }

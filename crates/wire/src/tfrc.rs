@@ -159,8 +159,8 @@ impl Tfrc {
             }
         };
         let mut bytes = [0; Tfrc::FEEDBACK];
-        for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_be_bytes());
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.to_be_bytes();
         }
         udp.emit_with(ends, (header, &bytes[..self.len()]), tail, out)
     }

@@ -43,7 +43,7 @@ pub(crate) fn run<'py>(
     };
     let result = py.detach(|| {
         let work = || transfer::run(transfer, monitor.cancelled(), &progress);
-        supervise(&monitor, work, |_| match raised.is_none().then(&look) {
+        supervise(&monitor, work, |_| match raised.is_none().then(look) {
             Some(Ok(())) => ControlFlow::Continue(()),
             Some(Err(error)) => {
                 raised = Some(error);

@@ -196,7 +196,7 @@ proptest! {
             arrive(&mut plain, number, number, 20, 10.0);
         }
         let mut swapped = order.clone();
-        for (pair, (_, swap, _)) in swapped.chunks_exact_mut(2).zip(&pattern) {
+        for (pair, (_, swap, _)) in swapped.as_chunks_mut::<2>().0.iter_mut().zip(&pattern) {
             // Not the first one, from which numbers are counted.
             if *swap && pair[0] != order[0] {
                 pair.swap(0, 1);

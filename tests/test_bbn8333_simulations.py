@@ -72,11 +72,11 @@ def _simulation(name: str) -> Study:
 
 
 def _short(study: Study) -> Study:
-    """The simulation with runs of 30 s instead of 120 s."""
+    """The simulation with runs of 20 s instead of 120 s."""
     return replace(
         study,
         cells=lambda: [
-            replace(cell, settings={**cell.settings, "duration": "30 s"}) for cell in study.cells()
+            replace(cell, settings={**cell.settings, "duration": "20 s"}) for cell in study.cells()
         ],
     )
 

@@ -25,11 +25,11 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Some thousand; `PROPTEST_CASES` may say otherwise.
+/// A thousand; `PROPTEST_CASES` may say otherwise.
 fn count() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
-        None => ProptestConfig::with_cases(2000),
+        None => ProptestConfig::with_cases(1000),
     }
 }
 

@@ -106,6 +106,13 @@ def test_a_question_becomes_rows_a_picture_and_a_page(
     assert ("This was a quick run" in page) == (name not in ("short", "setup"))
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["coding", "per-packet-code", "forms", "false-fields"])
+def test_a_question_in_whole_runs_is_as_complete(name: str, written: Written) -> None:
+    runs = {name: _question(name).measure(quick=True)}
+    test_a_question_becomes_rows_a_picture_and_a_page(name, runs, written)
+
+
 #: What a case is without what a claim is about, by question.
 WITHOUT: Mapping[str, Mapping[str, Callable[[Case], Case]]] = {
     "short": {"eten": lambda case: case.but(eten="none")},

@@ -111,6 +111,13 @@ def test_a_study_becomes_rows_pictures_and_a_page(
     assert study.outcome(runs[name]) in page
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["fig4.4", "fig4.7", "shared-probe"])
+def test_a_study_with_all_its_cells_and_seeds_is_as_complete(name: str, written: Written) -> None:
+    runs = {name: _study(name).measure(quick=True)}
+    test_a_study_becomes_rows_pictures_and_a_page(name, runs, written)
+
+
 @pytest.mark.parametrize("name", ["fig4.2", "fig4.4", "steady-state", "fig4.7"])
 def test_every_statement_is_tested(name: str) -> None:
     stated = library.published("koutsianas2007")[name]

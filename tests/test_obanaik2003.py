@@ -105,6 +105,16 @@ def test_a_part_becomes_rows_pictures_and_a_page(
     assert study.outcome(runs[name])
 
 
+@pytest.mark.soak
+def test_more_seeds_and_all_sizes_of_buffers_show_the_same(written: Written) -> None:
+    seeds = {"slow": 3, "ltn": 3, "buffers": 1}
+    runs = {name: _study(name).measure(seeds=count) for name, count in seeds.items()}
+    for name in runs:
+        test_a_part_becomes_rows_pictures_and_a_page(name, runs, written)
+    test_over_slow_last_hops_policies_lose_more_and_canit_has_least(runs)
+    test_larger_buffers_make_round_trips_longer(runs)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_published_number_stands_beside_a_measured_one(
     name: str, runs: Mapping[str, Runs]

@@ -157,6 +157,13 @@ def test_a_study_becomes_rows_pictures_and_a_page(
     assert f"yavatkar1994-{name}-numbers" in dict(book_tables.of_publications())
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("name", DEAR)
+def test_a_study_with_all_its_cells_is_as_complete(name: str, written: Written) -> None:
+    runs = {name: _study(name).measure(seeds=1)}
+    test_a_study_becomes_rows_pictures_and_a_page(name, runs, written)
+
+
 def test_every_statement_is_tested() -> None:
     for scheme, number in tables.NUMBERS.items():
         stated = library.published("yavatkar1994")[f"table{number}"]["statement"]

@@ -114,7 +114,7 @@ pub fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
             has_devices = marking::has_devices(&netlink, gateway, running);
             if has_devices {
                 findings.extend(system::devices());
-                findings.extend(system::syn_queue(&netlink, gateway, running));
+                findings.extend(system::control_queues(&netlink, gateway, running));
             }
             // A mobile host forwards between its agent's devices alone, which the agent sees to.
             if !is_host {

@@ -20,11 +20,11 @@ use std::process::Command;
 use std::sync::mpsc;
 use thiserror::Error;
 
-/// The variable in which the new program finds the numbers of the descriptors: for each worker, that of the file, those
-/// of its queues of the devices of LAN and WAN, and those of the queues of SYNs there, or -1 where there is none.
+/// The variable in which the new program finds the numbers of the descriptors: for each worker, that of the file, and
+/// for the devices of LAN and WAN those of its queue and of the queues of SYNs and of RSTs, or -1 where there is none.
 pub const VARIABLE: &str = "LASTHOPD_HANDOVER";
 
-/// In the place of a queue of SYNs that there is not.
+/// In the place of a queue of SYNs or RSTs that there is not.
 const NONE: RawFd = -1;
 
 /// The command that prints [`format`].
@@ -34,14 +34,14 @@ pub(crate) const QUESTION: &str = "handover-format";
 #[must_use]
 pub fn format() -> String {
     let (tcp, srp) = (tcp::Snapshot::VERSION, srp::Snapshot::VERSION);
-    format!("3-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
+    format!("4-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
 }
 
 /// Why there is nothing to go on with.
 #[derive(Debug, Error)]
 pub enum HandoverError {
     /// The variable has been set by someone else.
-    #[error("{VARIABLE} is {0:?}, expected the numbers of five descriptors for each worker")]
+    #[error("{VARIABLE} is {0:?}, expected the numbers of seven descriptors for each worker")]
     Variable(String),
     /// A descriptor is not open.
     #[error("descriptor {0} of {VARIABLE}: {1}")]
@@ -104,20 +104,25 @@ impl Before {
         let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
         let value = value.to_string_lossy().into_owned();
         let numbers: Option<Vec<RawFd>> = value.split(',').map(|part| part.parse().ok()).collect();
-        let workers = numbers.as_deref().map(<[RawFd]>::as_chunks::<5>);
+        let workers = numbers.as_deref().map(<[RawFd]>::as_chunks::<7>);
         let Some((workers @ [_, ..], [])) = workers else {
             return Err(HandoverError::Variable(value));
         };
-        let open = |&number: &RawFd| {
+        let open = |number: RawFd| {
             inherited(number).map_err(|error| HandoverError::Descriptor(number, error.into()))
         };
-        let open_any = |number: &RawFd| (*number != NONE).then(|| open(number)).transpose();
+        let device = |[own, syns, rsts]: [RawFd; 3], name| -> Result<Tun, HandoverError> {
+            let control = match syns {
+                NONE => None,
+                _ => Some([open(syns)?, open(rsts)?]),
+            };
+            Ok(Tun::inherit(open(own)?, control, name)?)
+        };
         let mut before = None;
-        for [file, lan, wan, lan_syns, wan_syns] in workers {
-            let [file, lan, wan]: [OwnedFd; 3] = [open(file)?, open(lan)?, open(wan)?];
-            let [lan_syns, wan_syns] = [open_any(lan_syns)?, open_any(wan_syns)?];
-            let lan = Tun::inherit(lan, lan_syns, DEVICES[0])?;
-            let tuns = [lan, Tun::inherit(wan, wan_syns, DEVICES[1])?];
+        for &[file, lan, lan_syns, lan_rsts, wan, wan_syns, wan_rsts] in workers {
+            let file = open(file)?;
+            let lan = device([lan, lan_syns, lan_rsts], DEVICES[0])?;
+            let tuns = [lan, device([wan, wan_syns, wan_rsts], DEVICES[1])?];
             let (state, pieces) = read(file.into())?;
             let State { paused_at, key, connections, peer, .. } = state;
             let before = before.get_or_insert(Before { paused_at, key, parts: Vec::new(), peer });
@@ -207,8 +212,8 @@ pub(crate) fn execute(
     })
 }
 
-/// The numbers of the queues of a worker.
-type Queues = [RawFd; 4];
+/// The numbers of the queues of a worker's devices.
+type Queues = [[RawFd; 3]; 2];
 
 /// The file with the state of a worker, and the numbers of its queues, which the next program inherits.
 fn leave(moment: &mut Moment<'_, Plane>, key: [u64; 2]) -> io::Result<(File, Queues)> {
@@ -224,15 +229,22 @@ fn leave(moment: &mut Moment<'_, Plane>, key: [u64; 2]) -> io::Result<(File, Que
     Ok((write(&state, &pieces)?, pass_on_all(moment.tuns(), true)?))
 }
 
-fn pass_on_all([lan, wan]: [&Tun; 2], passes: bool) -> io::Result<Queues> {
-    let any = |tun: &Tun| tun.syn_queue().map_or(Ok(NONE), |syns| pass_on(syns, passes));
-    Ok([pass_on(lan, passes)?, pass_on(wan, passes)?, any(lan)?, any(wan)?])
+fn pass_on_all(tuns: [&Tun; 2], passes: bool) -> io::Result<Queues> {
+    let queues = |tun: &Tun| {
+        let [syns, rsts] = match tun.control_queues() {
+            Some([syns, rsts]) => [pass_on(syns, passes)?, pass_on(rsts, passes)?],
+            None => [NONE; 2],
+        };
+        io::Result::Ok([pass_on(tun, passes)?, syns, rsts])
+    };
+    let [lan, wan] = tuns;
+    Ok([queues(lan)?, queues(wan)?])
 }
 
 fn execute_with(left: &[(File, Queues)], program: &Path) -> io::Result<io::Error> {
     let mut numbers = Vec::new();
     for (file, queues) in left {
-        let of_worker = [pass_on(file, true)?].into_iter().chain(*queues);
+        let of_worker = [pass_on(file, true)?].into_iter().chain(queues.iter().copied().flatten());
         numbers.extend(of_worker.map(|number| number.to_string()));
     }
     let mut arguments = std::env::args_os();

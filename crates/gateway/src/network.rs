@@ -5,7 +5,7 @@ use crate::host_settings::HostSettings;
 use crate::mhp;
 use live::inline::Side;
 use live::netlink::{self, Family, IpProtocol, Rule};
-use live::{Error, Netlink, Offload, SynProgram, Tun};
+use live::{ControlProgram, Error, Netlink, Offload, Tun};
 use scenario::{Gateway, Mode};
 use std::io;
 use std::net::IpAddr;
@@ -272,42 +272,46 @@ pub(crate) fn bpf_rights(capabilities: &str) -> String {
     )
 }
 
-/// What lets it load the program for SYNs.
-pub(crate) fn syn_queue_rights() -> String {
+/// What lets it load the program for SYNs and RSTs.
+pub(crate) fn control_queues_rights() -> String {
     bpf_rights("CAP_BPF")
 }
 
-/// Whether SYNs should have a queue of their own: TCP passes the devices, and one worker reads them. Of several, each has
-/// a queue, which the kernel chooses by the worker that writes the packets of the connection.
-pub(crate) fn needs_syn_queue(gateway: &Gateway) -> bool {
+/// Whether SYNs and RSTs should have queues of their own: TCP passes the devices, and one worker reads them. Of several,
+/// each has a queue, which the kernel chooses by the worker that writes the packets of the connection.
+pub(crate) fn needs_control_queues(gateway: &Gateway) -> bool {
     gateway.workers <= 1 && rules(gateway).iter().any(|rule| rule.protocol == Some(IpProtocol::Tcp))
 }
 
-/// Whether SYNs have a queue of their own in the devices of a running gateway that should have one.
-pub(crate) fn has_syn_queue(netlink: &Netlink) -> bool {
-    DEVICES.iter().all(|name| netlink.queues(name).is_ok_and(|queues| queues > 1))
+/// Whether SYNs and RSTs have them in the devices of a running gateway that should have them.
+pub(crate) fn has_control_queues(netlink: &Netlink) -> bool {
+    DEVICES.iter().all(|name| netlink.queues(name).is_ok_and(|queues| queues > 2))
 }
 
-/// The program that gives SYNs a queue of their own, if they should have one and can.
-fn syn_program(gateway: &Gateway) -> Option<SynProgram> {
-    if !needs_syn_queue(gateway) {
+/// The program that gives SYNs and RSTs queues of their own, if they should have them and can.
+fn control_program(gateway: &Gateway) -> Option<ControlProgram> {
+    if !needs_control_queues(gateway) {
         return None;
     }
     let refused = |error: &Error| {
-        warn!(%error, remedy = syn_queue_rights(), "a flood of SYNs can fill the queues of packets of connections");
+        warn!(%error, remedy = control_queues_rights(), "a flood of SYNs or RSTs can fill the queues of packets of connections");
     };
-    SynProgram::load().inspect_err(refused).ok()
+    ControlProgram::load().inspect_err(refused).ok()
 }
 
-/// The device of a side: with a queue of SYNs, if there is the program for it, or with a queue for each worker.
-fn open(name: &str, gateway: &Gateway, program: Option<&SynProgram>) -> Result<Vec<Tun>, Error> {
+/// The device of a side: with queues of SYNs and RSTs, if there is the program for them, or with a queue for each worker.
+fn open(
+    name: &str,
+    gateway: &Gateway,
+    program: Option<&ControlProgram>,
+) -> Result<Vec<Tun>, Error> {
     // No packet is too long for it: the interfaces' MTUs count.
     const MTU: u16 = u16::MAX;
     if let Some(program) = program {
-        match Tun::open_with_syn_queue(name, Offload::Full, MTU, program) {
+        match Tun::open_with_control_queues(name, Offload::Full, MTU, program) {
             Ok(tun) => return Ok(vec![tun]),
             Err(error) => {
-                warn!(%error, "a flood of SYNs can fill the queue of packets of connections")
+                warn!(%error, "a flood of SYNs or RSTs can fill the queue of packets of connections")
             }
         }
     }
@@ -321,7 +325,7 @@ fn device(
     gateway: &Gateway,
     side: Side,
     own: Option<[IpAddr; 2]>,
-    program: Option<&SynProgram>,
+    program: Option<&ControlProgram>,
 ) -> Result<Vec<Tun>, Error> {
     let name = DEVICES[side as usize];
     let tuns = open(name, gateway, program)?;

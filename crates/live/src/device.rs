@@ -112,7 +112,15 @@ impl Device {
 
     /// Reads a SYN like [`Device::read`], if SYNs have a queue of their own.
     pub(crate) fn read_syn(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let result = rustix::io::read(self.tun.syn_queue()?, &mut *buffer);
+        let [syns, _] = self.tun.control_queues()?;
+        let result = rustix::io::read(syns, &mut *buffer);
+        self.on_read(result, buffer)
+    }
+
+    /// The same of an RST.
+    pub(crate) fn read_rst(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let [_, rsts] = self.tun.control_queues()?;
+        let result = rustix::io::read(rsts, &mut *buffer);
         self.on_read(result, buffer)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Doing;
 use crate::netlink::DeviceCounts;
-use crate::{Error, Netlink, SynProgram};
+use crate::{ControlProgram, Error, Netlink};
 use rustix::io::Errno;
 use std::io;
 use std::num::NonZeroUsize;
@@ -26,8 +26,8 @@ pub enum Offload {
 /// A TUN device, or one of its queues. The device is gone when this is dropped.
 pub struct Tun {
     descriptor: OwnedFd,
-    /// The queue of SYNs, if they have one.
-    syns: Option<OwnedFd>,
+    /// The queues of SYNs and of RSTs, if they have some.
+    control: Option<[OwnedFd; 2]>,
     name: String,
     /// The network of the device's namespace.
     netlink: Netlink,
@@ -45,34 +45,40 @@ impl Tun {
         Ok(one.unwrap_or_else(|| unreachable!("there is one")))
     }
 
-    /// Makes a device like [`Tun::open`] with a second queue for segments with SYN and without ACK
-    /// ([`Tun::syn_queue`]). Each queue has room for as many packets as the other one, so that a flood of SYNs takes the
-    /// room of SYNs alone. The program is the device's until it is gone.
+    /// Makes a device like [`Tun::open`] with a second queue for segments with SYN and without ACK, and a third one for
+    /// others with RST ([`Tun::control_queues`]). Each has room for as many packets as the first one, so that a flood of
+    /// SYNs takes the room of SYNs alone, and one of RSTs that of RSTs. The program is the device's until it is gone.
     ///
     /// # Errors
     /// As [`Tun::open`], and if the kernel has no such programs for devices (before Linux 4.16).
-    pub fn open_with_syn_queue(
+    pub fn open_with_control_queues(
         name: &str,
         offload: Offload,
         mtu: u16,
-        program: &SynProgram,
+        program: &ControlProgram,
     ) -> Result<Tun, Error> {
-        const QUEUES: NonZeroUsize = NonZeroUsize::new(2).unwrap();
-        let mut queues = Tun::open_queues(name, offload, mtu, QUEUES)?.into_iter();
-        let (Some(tun), Some(syns)) = (queues.next(), queues.next()) else {
-            unreachable!("there are two")
+        const QUEUES: NonZeroUsize = NonZeroUsize::new(3).unwrap();
+        let queues: [Tun; 3] = match Tun::open_queues(name, offload, mtu, QUEUES)?.try_into() {
+            Ok(queues) => queues,
+            Err(_) => unreachable!("there are three"),
         };
-        program.attach(&tun).doing(|| format!("giving SYNs a queue of TUN device {name}"))?;
-        Ok(Tun { syns: Some(syns.descriptor), ..tun })
+        let [tun, syns, rsts] = queues;
+        let action = || format!("giving SYNs and RSTs queues of TUN device {name}");
+        program.attach(&tun).doing(action)?;
+        Ok(Tun { control: Some([syns.descriptor, rsts.descriptor]), ..tun })
     }
 
     /// The device that another program has made in the network namespace of the calling thread, and whose
-    /// descriptors, that of its queue of SYNs among them, it has passed on ([`crate::inherit`]).
+    /// descriptors, those of its queues of SYNs and RSTs among them, it has passed on ([`crate::inherit`]).
     ///
     /// # Errors
     /// If it is none.
-    pub fn inherit(descriptor: OwnedFd, syns: Option<OwnedFd>, name: &str) -> Result<Tun, Error> {
-        for descriptor in [&descriptor].into_iter().chain(&syns) {
+    pub fn inherit(
+        descriptor: OwnedFd,
+        control: Option<[OwnedFd; 2]>,
+        name: &str,
+    ) -> Result<Tun, Error> {
+        for descriptor in [&descriptor].into_iter().chain(control.iter().flatten()) {
             let action = || format!("taking over TUN device {name}");
             let about = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
             let about = std::fs::read_to_string(about).doing(action)?;
@@ -83,7 +89,7 @@ impl Tun {
                 return Err(error).doing(action);
             }
         }
-        Ok(Tun { descriptor, syns, name: name.to_owned(), netlink: Netlink::open()? })
+        Ok(Tun { descriptor, control, name: name.to_owned(), netlink: Netlink::open()? })
     }
 
     /// A socket that is read and written as a device is, and the kernel's side of it.
@@ -94,7 +100,7 @@ impl Tun {
         let (descriptor, kernel) = socketpair(family, kind, SocketFlags::empty(), None).unwrap();
         rustix::io::ioctl_fionbio(&descriptor, true).unwrap();
         let netlink = Netlink::open().unwrap();
-        (Tun { descriptor, syns: None, name: "pair".to_owned(), netlink }, kernel)
+        (Tun { descriptor, control: None, name: "pair".to_owned(), netlink }, kernel)
     }
 
     /// Makes a device like [`Tun::open`] with several queues, each to be read and written by a thread
@@ -130,7 +136,7 @@ impl Tun {
         let queue = |device: SyncDevice| {
             device.set_nonblocking(true).doing(action)?;
             let descriptor = device.as_fd().try_clone_to_owned().doing(action)?;
-            Ok(Tun { descriptor, syns: None, name: name.to_owned(), netlink: Netlink::open()? })
+            Ok(Tun { descriptor, control: None, name: name.to_owned(), netlink: Netlink::open()? })
         };
         devices.into_iter().map(queue).collect()
     }
@@ -158,11 +164,11 @@ impl Tun {
         Ok(rustix::io::read(&self.descriptor, buffer)?)
     }
 
-    /// The descriptor of the queue of SYNs, if they have one; then they are in no other queue. It is read as the device
-    /// is.
+    /// The descriptors of the queues of SYNs and of RSTs, if they have some; then they are in no other queue. They are
+    /// read as the device is.
     #[must_use]
-    pub fn syn_queue(&self) -> Option<BorrowedFd<'_>> {
-        self.syns.as_ref().map(AsFd::as_fd)
+    pub fn control_queues(&self) -> Option<[BorrowedFd<'_>; 2]> {
+        self.control.as_ref().map(|queues| queues.each_ref().map(AsFd::as_fd))
     }
 
     /// Gives the kernel a packet.

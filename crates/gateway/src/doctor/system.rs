@@ -3,7 +3,7 @@
 use super::{Finding, interfaces};
 use crate::network::{self, DEVICES, PRIORITY, TABLES};
 use live::netlink::{AnyRule, Family, IpProtocol, ORIGIN, Rule, sysctl};
-use live::{Netlink, SynProgram};
+use live::{ControlProgram, Netlink};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
@@ -48,26 +48,31 @@ pub(super) fn devices() -> Vec<Finding> {
     findings
 }
 
-/// SYNs should have a queue of their own, which needs a BPF program. A running gateway may have fewer rights than this
-/// process: its devices tell.
-pub(super) fn syn_queue(netlink: &Netlink, gateway: &Gateway, running: bool) -> Option<Finding> {
-    const SYNS: &str = "queue of SYNs";
-    if !network::needs_syn_queue(gateway) {
+/// SYNs and RSTs should have queues of their own, which needs a BPF program. A running gateway may have fewer rights than
+/// this process: its devices tell.
+pub(super) fn control_queues(
+    netlink: &Netlink,
+    gateway: &Gateway,
+    running: bool,
+) -> Option<Finding> {
+    const QUEUES: &str = "queues of SYNs and RSTs";
+    if !network::needs_control_queues(gateway) {
         return None;
     }
     let why_none = match running {
-        true if network::has_syn_queue(netlink) => {
-            return Some(Finding::fine(SYNS, "the gateway has one"));
+        true if network::has_control_queues(netlink) => {
+            return Some(Finding::fine(QUEUES, "the gateway has them"));
         }
         true => "its log says why".to_owned(),
-        false => match SynProgram::load() {
-            Ok(_) => return Some(Finding::fine(SYNS, "the process can make one")),
+        false => match ControlProgram::load() {
+            Ok(_) => return Some(Finding::fine(QUEUES, "the process can make them")),
             Err(error) => error.to_string(),
         },
     };
-    let message =
-        format!("none: a flood of SYNs can fill the queue of packets of connections ({why_none})");
-    Some(Finding::advice(SYNS, message, Some(network::syn_queue_rights())))
+    let message = format!(
+        "none: a flood of SYNs or RSTs can fill the queue of packets of connections ({why_none})"
+    );
+    Some(Finding::advice(QUEUES, message, Some(network::control_queues_rights())))
 }
 
 /// The gateway sets `rp_filter` of its devices to 0, unless new devices have that.

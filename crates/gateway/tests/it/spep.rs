@@ -4,9 +4,9 @@
 use crate::common::{
     GATEWAY, INTERFACES, SERVER, USER, World, beside, content, wait_for_devices_to_go,
 };
+use crate::control_queues::give_up_bpf;
 use crate::operation::Operated;
 use crate::process::Running;
-use crate::syn_queue::give_up_bpf;
 use scenario::IpVersion;
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;

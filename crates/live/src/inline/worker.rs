@@ -159,8 +159,11 @@ impl<B: Middlebox> Worker<B> {
     fn read(&mut self, from: Side) -> bool {
         let more = self.read_queue(from, TURN, Device::read);
         self.passing[from as usize].note(more);
-        // Packets of connections do not wait for more SYNs: a flood of SYNs waits in their queue, and is lost there.
-        more | self.read_queue(from, self.passing[from as usize].few(), Device::read_syn)
+        // Other packets do not wait for more SYNs or RSTs: a flood of them waits in their queue, and is lost there. An
+        // RST that has overtaken data is answered by an ACK, and comes again (RFC 5961, section 3).
+        let few = self.passing[from as usize].few();
+        let control = [Device::read_syn, Device::read_rst];
+        more | control.map(|read| self.read_queue(from, few, read)).contains(&true)
     }
 
     /// Reads at most so many packets by `read`, and passes them. Says whether there may be more.
@@ -524,19 +527,20 @@ impl<B: Middlebox> Worker<B> {
             tv_sec: (nanos / 1_000_000_000) as i64,
             tv_nsec: (nanos % 1_000_000_000) as i64,
         };
-        let [lan, wan] = &self.devices;
         let events = |device: &Device| match device.is_blocked() {
             true => PollFlags::IN | PollFlags::OUT,
             false => PollFlags::IN,
         };
         let bell = PollFd::new(&*self.bell, PollFlags::IN);
-        let others = [lan.tun.syn_queue(), wan.tun.syn_queue(), underlay.map(|it| it.socket())];
-        let [lan_syns, wan_syns, underlay] = others.map(|descriptor| match descriptor {
-            Some(descriptor) => PollFd::from_borrowed_fd(descriptor, PollFlags::IN),
-            None => bell.clone(),
-        });
-        let [lan, wan] = [lan, wan].map(|device| PollFd::new(&device.tun, events(device)));
-        let mut watched = [bell, lan, lan_syns, wan, wan_syns, underlay];
+        let devices = self.devices.iter().map(|device| PollFd::new(&device.tun, events(device)));
+        let control = self.devices.iter().filter_map(|device| device.tun.control_queues());
+        let others = control.flatten().chain(underlay.map(|underlay| underlay.socket()));
+        let others = others.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+        // In the places of those that there are not, the bell once more.
+        let mut watched: [PollFd<'_>; 8] = std::array::from_fn(|_| bell.clone());
+        for (place, descriptor) in watched[1..].iter_mut().zip(devices.chain(others)) {
+            *place = descriptor;
+        }
         // Whatever it says, everything is looked at: only for how long it sleeps matters.
         let _ = poll(&mut watched, (due < Time::NEVER).then_some(&timeout));
         let rings = !watched[0].revents().is_empty();

@@ -4,7 +4,7 @@ use crate::common::permitted;
 use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
 use live::inline::{Counts, Inline, Side};
-use live::{Clock, Error, Namespace, Netlink, Offload, SynProgram, Tun, netlink};
+use live::{Clock, ControlProgram, Error, Namespace, Netlink, Offload, Tun, netlink};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -121,12 +121,12 @@ fn devices(open: impl Fn(&str) -> Result<Tun, Error>) -> [Tun; 2] {
     tuns
 }
 
-/// The program that gives SYNs a queue of their own; `None`, and a word about it, where it may not be loaded.
-fn program(test: &str) -> Option<SynProgram> {
+/// The program that gives SYNs and RSTs queues of their own; `None`, and a word about it, where it may not be loaded.
+fn program(test: &str) -> Option<ControlProgram> {
     let refused = |error: &Error| {
         let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");
     };
-    SynProgram::load().inspect_err(refused).ok()
+    ControlProgram::load().inspect_err(refused).ok()
 }
 
 /// What is counted once so many packets of the LAN were read, and [`Carrying::before_data`].
@@ -143,35 +143,43 @@ fn counts(tuns: [Tun; 2], read: u64) -> (Counts, u64) {
 }
 
 #[test]
-fn a_flood_of_syns_takes_no_room_of_other_packets_in_a_device_and_few_are_read_before_them() {
-    const SYNS: u64 = 10_000;
+fn floods_of_syns_and_rsts_take_no_room_of_other_packets_in_a_device_and_few_are_read_before_them()
+{
+    const FLOOD: u64 = 10_000;
     const DATA: u64 = 200;
     if !permitted("room") {
         return;
     }
     let Some(program) = program("room") else { return };
-    for form in [Form::V4, Form::V4WithOptions, Form::V6] {
+    let floods: [&[Flags]; 4] =
+        [&[Flags::SYN], &[Flags::RST], &[Flags::RST | Flags::ACK], &[Flags::SYN, Flags::RST]];
+    let forms = [Form::V4, Form::V4WithOptions, Form::V6];
+    for (form, floods) in forms.iter().flat_map(|form| floods.map(|flood| (*form, flood))) {
+        let what = format!("{form:?}, {floods:?}");
+        let queues = floods.len() as u64;
         let namespace = Namespace::create("room").unwrap();
         // Nothing is read meanwhile.
         let tuns = namespace.run(|| {
             let tuns =
-                devices(|name| Tun::open_with_syn_queue(name, Offload::Full, 1500, &program));
+                devices(|name| Tun::open_with_control_queues(name, Offload::Full, 1500, &program));
             let sender = Sender::new();
-            for number in 0..SYNS {
-                sender.send(&segment(form, number as u32, Flags::SYN, &[]));
+            for (flood, number) in
+                floods.iter().flat_map(|flood| (0..FLOOD).map(move |n| (flood, n)))
+            {
+                sender.send(&segment(form, number as u32, *flood, &[]));
             }
             let dropped = || tuns[0].counts().unwrap().send_dropped;
-            assert_eq!(dropped(), SYNS - ROOM, "{form:?}");
+            assert_eq!(dropped(), queues * (FLOOD - ROOM), "{what}");
             for _ in 0..DATA {
                 sender.send(&segment(form, 1, Flags::ACK, &[7; 100]));
             }
-            assert_eq!(dropped(), SYNS - ROOM, "{form:?}: of the connection");
+            assert_eq!(dropped(), queues * (FLOOD - ROOM), "{what}: of the connection");
             tuns
         });
-        let (counts, before_data) = counts(tuns.unwrap(), ROOM + DATA);
-        assert_eq!((counts.consumed, counts.passed), (DATA, ROOM), "{form:?}: {counts:?}");
-        // Four SYNs are read after sixteen others.
-        assert_eq!(before_data, DATA / 16 * 4, "{form:?}");
+        let (counts, before_data) = counts(tuns.unwrap(), queues * ROOM + DATA);
+        assert_eq!((counts.consumed, counts.passed), (DATA, queues * ROOM), "{what}: {counts:?}");
+        // Four of each are read after sixteen others.
+        assert_eq!(before_data, DATA / 16 * 4 * queues, "{what}");
     }
 }
 
@@ -211,7 +219,7 @@ fn the_name_of_a_device_with_several_queues_is_taken() {
     let Some(program) = program("taken") else { return };
     let namespace = Namespace::create("taken").unwrap();
     let errors = namespace.run(|| {
-        let open = || Tun::open_with_syn_queue("link0", Offload::Full, 1500, &program);
+        let open = || Tun::open_with_control_queues("link0", Offload::Full, 1500, &program);
         let _tun = open().unwrap();
         [open().err(), Tun::open("link0", Offload::Full, 1500).err()]
     });

@@ -1,4 +1,4 @@
-//! The BPF program that gives SYNs a queue of their own in a TUN device.
+//! The BPF program that gives SYNs and RSTs queues of their own in a TUN device.
 //!
 //! A device with several queues puts a packet into the queue whose number such a program returns, modulo the number of
 //! queues (`TUNSETSTEERINGEBPF`, Linux 4.16 and newer). The program gets the packet from its IP header on. A load beyond
@@ -90,7 +90,7 @@ const EXIT: Instruction = instruction(0x95, 0, 0, 0, 0);
 const R0: u8 = 0;
 const R1: u8 = 1;
 const R6: u8 = 6;
-/// The length of the IP header.
+/// The length of the IP header, and then the byte of flags.
 const R7: u8 = 7;
 
 /// `IPPROTO_TCP`.
@@ -98,35 +98,41 @@ const TCP: i32 = 6;
 /// SYN and ACK, in the byte of flags.
 const SYN_ACK: i32 = 0x12;
 const SYN: i32 = 0x02;
+const RST: i32 = 0x04;
 
-/// Returns 1 for segments with SYN and without ACK, and else 0.
-const PROGRAM: [Instruction; 24] = [
+/// Returns 1 for segments with SYN and without ACK, 2 for others with RST, and else 0.
+const PROGRAM: [Instruction; 29] = [
     copy(R6, R1),
     load_byte(0),
     copy(R7, R0),
     shift_right(R0, 4),
     skip_if(R0, 6, 9),
-    skip_unless(R0, 4, 16),
+    skip_unless(R0, 4, 17),
     // IPv4. A later fragment has no TCP header.
     and(R7, 0xf),
     shift_left(R7, 2),
     load_byte(9),
-    skip_unless(R0, TCP, 12),
+    skip_unless(R0, TCP, 13),
     load_two_bytes(6),
     and(R0, 0x1fff),
-    skip_unless(R0, 0, 9),
+    skip_unless(R0, 0, 10),
     skip(3),
     // IPv6, without extension headers.
     set(R7, 40),
     load_byte(6),
-    skip_unless(R0, TCP, 5),
+    skip_unless(R0, TCP, 6),
     // TCP.
     load_byte_after(R7, 13),
+    copy(R7, R0),
     and(R0, SYN_ACK),
-    skip_unless(R0, SYN, 2),
+    skip_if(R0, SYN, 4),
+    and(R7, RST),
+    skip_if(R7, RST, 4),
+    set(R0, 0),
+    EXIT,
     set(R0, 1),
     EXIT,
-    set(R0, 0),
+    set(R0, 2),
     EXIT,
 ];
 
@@ -149,15 +155,15 @@ struct Load {
 
 /// The program, loaded into the kernel.
 #[derive(Debug)]
-pub struct SynProgram(OwnedFd);
+pub struct ControlProgram(OwnedFd);
 
-impl SynProgram {
+impl ControlProgram {
     /// Loads it.
     ///
     /// # Errors
     /// If the process may not: it needs CAP_BPF where `kernel.unprivileged_bpf_disabled` is not 0. If the kernel has no
     /// BPF.
-    pub fn load() -> Result<SynProgram, Error> {
+    pub fn load() -> Result<ControlProgram, Error> {
         let attributes = Load {
             kind: SOCKET_FILTER,
             instructions: PROGRAM.len() as u32,
@@ -169,9 +175,9 @@ impl SynProgram {
         };
         #[expect(unsafe_code, reason = "what the attributes point to is constant")]
         let loaded = unsafe { bpf(LOAD, &attributes) };
-        let descriptor = loaded.doing(|| "loading the BPF program for SYNs".to_owned())?;
+        let descriptor = loaded.doing(|| "loading the BPF program for SYNs and RSTs".to_owned())?;
         #[expect(unsafe_code, reason = "the kernel has just opened it for this")]
-        Ok(SynProgram(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+        Ok(ControlProgram(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
     /// Lets it choose the queues of a TUN device.

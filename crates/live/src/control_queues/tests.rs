@@ -20,7 +20,7 @@ struct TestRun {
 }
 
 /// What the program returns for a packet.
-fn queue(program: &SynProgram, packet: &[u8]) -> u32 {
+fn queue(program: &ControlProgram, packet: &[u8]) -> u32 {
     // The kernel takes an Ethernet header off, as this run has one for all programs.
     let ether_type = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
     let frame = [&[0; 12][..], &ether_type, packet].concat();
@@ -65,11 +65,11 @@ fn with(mut packet: Vec<u8>, place: usize, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_segment_with_syn_and_without_ack_is_for_the_second_queue_and_all_else_for_the_first() {
-    let program = match SynProgram::load() {
+fn syns_are_for_the_second_queue_and_rsts_for_the_third_and_all_else_is_for_the_first() {
+    let program = match ControlProgram::load() {
         Ok(program) => program,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED the program for SYNs: {error}");
+            let _ = writeln!(std::io::stderr(), "SKIPPED the program for SYNs and RSTs: {error}");
             return;
         }
     };
@@ -85,7 +85,11 @@ fn a_segment_with_syn_and_without_ack_is_for_the_second_queue_and_all_else_for_t
         (Flags::ACK, 0),
         (Flags::ACK | Flags::PSH, 0),
         (Flags::ACK | Flags::FIN, 0),
-        (Flags::RST, 0),
+        (Flags::RST, 2),
+        (Flags::RST | Flags::ACK, 2),
+        (Flags::RST | Flags::ACK | Flags::PSH, 2),
+        (Flags::RST | Flags::SYN, 1),
+        (Flags::RST | Flags::SYN | Flags::ACK, 2),
         (ecn, 0),
     ] {
         assert_eq!(queue(&program, &segment(v4, flags)), expected, "{flags:?}");

@@ -1,9 +1,9 @@
-//! SYNs have a queue of their own in the devices, if the process may load the program for it.
+//! SYNs and RSTs have queues of their own in the devices, if the process may load the program for them.
 
 use crate::common::{CLEAN, GATEWAY, INTERFACES, World, beside, configuration, exchange};
 use crate::process::Running;
 use gateway::doctor::{Finding, Severity, examine};
-use live::SynProgram;
+use live::ControlProgram;
 use rustix::thread::{
     CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
 };
@@ -23,7 +23,7 @@ fn loads(test: &str) -> bool {
     let refused = |error: &live::Error| {
         let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");
     };
-    SynProgram::load().inspect_err(refused).is_ok()
+    ControlProgram::load().inspect_err(refused).is_ok()
 }
 
 /// Takes from the calling thread, and from the programs that it starts, what lets them load BPF programs. Says whether
@@ -37,32 +37,32 @@ pub(crate) fn give_up_bpf() -> bool {
         sets.permitted.remove(capability);
     }
     set_capabilities(None, sets).unwrap();
-    SynProgram::load().is_err()
+    ControlProgram::load().is_err()
 }
 
 /// What is found about them at the gateway's node, with these keys.
-fn about_syns(world: &World, keys: &str, running: bool) -> Vec<Finding> {
+fn about_queues(world: &World, keys: &str, running: bool) -> Vec<Finding> {
     let gateway = configuration(keys);
     let mut findings = world.at(GATEWAY, || examine(&gateway, running));
-    findings.retain(|finding| finding.about == "queue of SYNs");
+    findings.retain(|finding| finding.about == "queues of SYNs and RSTs");
     findings
 }
 
 #[test]
-fn an_upgrade_keeps_the_queues_of_syns() {
+fn an_upgrade_keeps_the_queues_of_syns_and_rsts() {
     beside(|| {
-        if !loads("the queues of SYNs") {
+        if !loads("the queues of SYNs and RSTs") {
             return;
         }
-        for (keys, expected) in [("", 4), ("workers = 3", 6), ("mode = \"split\"", 4)] {
-            let Some(world) = World::new(CLEAN, "syn-queue") else { return };
-            let running = Running::with(&world, "syn-queue", keys);
+        for (keys, expected) in [("", 6), ("workers = 2", 4), ("mode = \"split\"", 6)] {
+            let Some(world) = World::new(CLEAN, "queues") else { return };
+            let running = Running::with(&world, "queues", keys);
             running.told("READY=1");
             assert_eq!(queues(&running), expected, "{keys}");
-            let said = about_syns(&world, keys, true);
+            let said = about_queues(&world, keys, true);
             let said: Vec<_> = said.iter().map(|finding| finding.message.as_str()).collect();
-            let of_one_worker = ["the gateway has one"];
-            assert_eq!(said, if expected == 4 { &of_one_worker[..] } else { &[] }, "{keys}");
+            let of_one_worker = ["the gateway has them"];
+            assert_eq!(said, if expected == 6 { &of_one_worker[..] } else { &[] }, "{keys}");
             for _ in 0..2 {
                 let upgraded = running.call(&world, &["upgrade"]);
                 let text = String::from_utf8_lossy(&upgraded.stderr);
@@ -91,13 +91,16 @@ fn a_process_that_may_not_load_the_program_has_one_queue_for_all_packets_and_say
         exchange(&world, IpVersion::V4, [100_000, 100_000]);
         // This process may load the program.
         if loads("the examination") {
-            let [finding] = &about_syns(&world, "", true)[..] else { panic!("nothing about it") };
+            let [finding] = &about_queues(&world, "", true)[..] else { panic!("nothing about it") };
             assert_eq!(finding.severity, Severity::Advice);
             assert!(finding.message.ends_with("(its log says why)"), "{finding}");
         }
         let said = || {
             let log = fs::read_to_string(running.path("log")).unwrap();
-            log.lines().filter(|line| line.contains("flood of SYNs")).map(str::to_owned).collect()
+            log.lines()
+                .filter(|line| line.contains("flood of SYNs or RSTs"))
+                .map(str::to_owned)
+                .collect()
         };
         let before: Vec<String> = said();
         assert!(
@@ -114,19 +117,20 @@ fn a_process_that_may_not_load_the_program_has_one_queue_for_all_packets_and_say
 }
 
 #[test]
-fn the_examination_says_whether_syns_can_have_a_queue_of_their_own() {
+fn the_examination_says_whether_syns_and_rsts_can_have_queues_of_their_own() {
     beside(|| {
         if !loads("the examination") {
             return;
         }
-        let Some(world) = World::new(CLEAN, "doctor-syns") else { return };
-        assert_eq!(about_syns(&world, "", false)[0].severity, Severity::Fine);
+        let Some(world) = World::new(CLEAN, "doctor-queues") else { return };
+        assert_eq!(about_queues(&world, "", false)[0].severity, Severity::Fine);
         // Each has a queue that the kernel chooses.
-        assert_eq!(about_syns(&world, "workers = 2", false), []);
+        assert_eq!(about_queues(&world, "workers = 2", false), []);
         let gateway = configuration("");
         let without = world.at(GATEWAY, || give_up_bpf().then(|| examine(&gateway, false)));
         let Some(findings) = without else { return };
-        let finding = findings.iter().find(|finding| finding.about == "queue of SYNs").unwrap();
+        let finding =
+            findings.iter().find(|finding| finding.about == "queues of SYNs and RSTs").unwrap();
         assert_eq!(finding.severity, Severity::Advice);
         // Lines of a unit: all of them in one would be no capability.
         let lines =

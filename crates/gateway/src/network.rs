@@ -62,7 +62,7 @@ impl Network {
             Mode::Mobile => Some(own_addresses(gateway)?),
             _ => None,
         };
-        let program = syn_program(gateway);
+        let program = control_program(gateway);
         let [lan, wan] =
             Side::ALL.map(|side| device(&netlink, gateway, side, own, program.as_ref()));
         let queues = lan?.into_iter().zip(wan?).map(<[Tun; 2]>::from).collect();

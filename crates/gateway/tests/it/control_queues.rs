@@ -4,12 +4,16 @@ use crate::common::{CLEAN, GATEWAY, INTERFACES, World, beside, configuration, ex
 use crate::process::Running;
 use gateway::doctor::{Finding, Severity, examine};
 use live::ControlProgram;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{
     CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
 };
 use scenario::IpVersion;
+use socket2::SockRef;
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// The queues of both devices that a process has.
 fn queues(running: &Running) -> usize {
@@ -73,6 +77,39 @@ fn an_upgrade_keeps_the_queues_of_syns_and_rsts() {
                 exchange(&world, IpVersion::V4, [10_000, 10_000]);
                 exchange(&world, IpVersion::V6, [10_000, 10_000]);
             }
+        }
+    });
+}
+
+#[test]
+fn a_connection_ends_although_the_reset_has_overtaken_data() {
+    beside(|| {
+        if !loads("resets that overtake data") {
+            return;
+        }
+        for keys in ["", "mode = \"split\"", "mode = \"split\"\nconnect = \"at-once\""] {
+            let Some(world) = World::new(CLEAN, "overtaken") else { return };
+            let running = Running::with(&world, "overtaken", keys);
+            running.told("READY=1");
+            let (listener, address) = world.listen(IpVersion::V4);
+            let mut user = world.connect(address);
+            let (mut server, _) = listener.accept().unwrap();
+            // The user's window grows.
+            user.write_all(&[1; 200_000]).unwrap();
+            server.read_exact(&mut vec![0; 200_000]).unwrap();
+            let gateway = Pid::from_child(&running.child);
+            kill_process(gateway, Signal::STOP).unwrap();
+            // Segments for three turns, behind which the reset would be in the same queue.
+            user.set_nodelay(true).unwrap();
+            (0..40).for_each(|_| user.write_all(&[2; 100]).unwrap());
+            sleep(Duration::from_millis(100));
+            SockRef::from(&user).set_linger(Some(Duration::ZERO)).unwrap();
+            drop(user);
+            sleep(Duration::from_millis(100));
+            kill_process(gateway, Signal::CONT).unwrap();
+            server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let error = server.read_to_end(&mut Vec::new()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{keys}: {error}");
         }
     });
 }

@@ -21,7 +21,7 @@ LOCK = build/lock/bin/uv pip compile --quiet --upgrade --universal --python-vers
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
 setup: ## Leave the command at .venv/bin/lasthop (NO_INSTALL=1: install no tools, name those missing)
@@ -32,7 +32,7 @@ setup-gateway:
 	@scripts/setup.sh gateway
 
 .PHONY: demo
-demo: ## Show what a noisy satellite hop does to TCP, and what wins it back
+demo: ## Simulate TCP over a noisy satellite hop, without error notification and with it
 	@scripts/setup.sh lab
 	@$(BIN)/lasthop demo
 
@@ -47,7 +47,7 @@ test: ## Run all tests
 	PYO3_PYTHON=$(CURDIR)/$(BIN)/python PATH="$(PATH)" $(BIN)/python scripts/tests.py $(CARGO_FLAGS)
 
 .PHONY: soak
-soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split connections ten times that; larger models; every point of every sweep
+soak: ## Longer tests: 100,000 random cases of each property (CASES=n), ten times that for split connections; larger models; every point of every sweep
 	@scripts/setup.sh dev
 	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
 		-p lasthop-tcp -p lasthop-host -p lasthop-srp --test it
@@ -85,10 +85,10 @@ spoofing: setup ## Downloads between two kernels with a spoofer on their path, a
 bench-field: setup-gateway ## lasthopd beside the kernel, PEPsal and HAProxy (FULL=1: every hop, some hours)
 	$(BIN)/python bench/field_matrix.py $(PARTS)
 
-field-chaos: setup-gateway ## 10,000 connections through lasthopd while all goes wrong, 30 minutes in each mode (CHAOS="--minutes 5 pair")
+field-chaos: setup-gateway ## 10,000 connections through lasthopd under outages, restarts and upgrades, 30 minutes in each mode (CHAOS="--minutes 5 pair")
 	$(BIN)/python bench/field_chaos.py $(CHAOS)
 
-field-outage: setup-gateway ## How soon data comes again after an outage of the hop, through lasthopd and others; a quarter of an hour
+field-outage: setup-gateway ## Time from the end of an outage until new data arrives, through lasthopd and others; a quarter of an hour
 	$(BIN)/python bench/field_outage.py
 
 field-roaming: setup-gateway ## A download through ten handoffs between base stations, by lasthopd, TCP and MPTCP; half an hour

@@ -93,21 +93,21 @@ def replayed(site: Site) -> Iterator[bytes]:
 
 
 def forged(site: Site) -> Iterator[bytes]:
-    """Right headers with the next numbers, but random contents."""
+    """The right session and the next numbers, but random codes and contents."""
     header = next(content for content in reversed(site.datagrams()) if content[1] == 4)
-    number = int.from_bytes(header[6:14])
+    number = int.from_bytes(header[6:10])
 
     def contents() -> Iterator[bytes]:
         for step in range(DATAGRAMS):
             ahead = number + 10_000 + step
-            yield header[:6] + ahead.to_bytes(8) + site.draw.bytes(1400 - 14)
+            yield header[:6] + ahead.to_bytes(4) + site.draw.bytes(1400 - 10)
 
     return at_port(site, contents(), site.path.ends[1])
 
 
 def handshakes(site: Site) -> Iterator[bytes]:
     """Initiations of which nothing but the form is right."""
-    start = bytes([1, 1]) + time.time_ns().to_bytes(8)
+    start = bytes([2, 1]) + time.time_ns().to_bytes(8)
     contents = (start + site.draw.bytes(86 - len(start)) for _ in range(DATAGRAMS))
     return at_port(site, contents, FORGED)
 
@@ -119,7 +119,7 @@ def initiations(site: Site) -> Iterator[bytes]:
     while rest:
         length = int.from_bytes(rest[:2])
         packet, rest = rest[2 : 2 + length], rest[2 + length :]
-        if packet[28:30] == bytes([1, 1]):
+        if packet[28:30] == bytes([2, 1]):
             found.append(packet[28:])
     if not found:
         raise Problem("no initiation was recorded")

@@ -86,11 +86,13 @@ fn main() {
     flood("replayed packet of 1400 bytes", &original);
     let mut forged = packets[1].clone();
     forged[OVERHEAD] ^= 1;
+    flood("packet of 1400 bytes, changed on its way", &forged);
+    forged[13] ^= 1;
     flood("forged packet of 1400 bytes, right session", &forged);
     forged[2] ^= 1;
     flood("forged packet, another session", &forged);
     let mut initiation = vec![0; 86];
-    initiation[..2].copy_from_slice(&[1, 1]);
+    initiation[..2].copy_from_slice(&[2, 1]);
     flood("forged initiation", &initiation);
 
     let configs = configs();

@@ -7,7 +7,7 @@ use crate::noise::Identity;
 use crate::packet::{HEADER, Header, NotAPacket, Packet, Purpose, parse};
 use crate::parts::{self, PART, Parts};
 use crate::path_mtu::PathMtu;
-use crate::session::{Opening, Session, TAG};
+use crate::session::{Opening, Recognition, Session, TAG};
 use crate::sessions::{Found, Sessions};
 use crate::{Entropy, OVERHEAD};
 use base::Time;
@@ -122,6 +122,11 @@ impl Channel {
     /// What happened, the earliest first. Events of a datagram precede its payload.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// The sessions whose packets are opened, if they are others than at the last call: four at most.
+    pub fn poll_sessions(&mut self) -> Option<impl Iterator<Item = Recognition>> {
+        self.sessions.poll()
     }
 
     /// Makes a packet of a payload, in place: `packet` has room for [`HEADER`] bytes before the payload

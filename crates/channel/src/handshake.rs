@@ -78,7 +78,7 @@ impl Channel {
         // The responder waits, so that both seldom initiate at once.
         let patience = u64::from(!session.is_initiator);
         let packets = self.config.rekey_after_packets;
-        if session.sent >= packets.saturating_add(packets / 6 * patience) {
+        if u64::from(session.sent) >= packets.saturating_add(packets / 6 * patience) {
             return Time::ZERO;
         }
         let age = self.config.rekey_after;

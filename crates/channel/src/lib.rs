@@ -28,7 +28,7 @@
 //! one is reported as [`Event::PeerRestarted`], and sessions with the earlier one end.
 //!
 //! # Format
-//! Numbers are in network byte order. The first byte of a datagram is the version, 1; the second is the type.
+//! Numbers are in network byte order. The first byte of a datagram is the version, 2; the second is the type.
 //! Others are counted and ignored.
 //!
 //! | type | after version and type | bytes |
@@ -36,22 +36,25 @@
 //! | 1 initiation | timestamp 8, Noise message 60, code 16 | 86 |
 //! | 2 response | receiver's index 4, Noise message 60, code 16 | 82 |
 //! | 3 stale | code of the initiation 16, newest timestamp 8, code 16 | 42 |
-//! | 4 data | receiver's index 4, number 8, payload, tag 16 | payload + 30 |
+//! | 4 data | receiver's index 4, number 4, code 4, payload, tag 16 | payload + 30 |
 //! | 5 probe | the same | payload + 30 |
 //! | 6 path probe | the same, with padding for payload | its length |
 //! | 7 path answer | the same, with the length of a path probe, 2, for payload | 32 |
 //! | 8 part | the same, with number 4, part 1 and parts 1 before the bytes | payload + 36 |
 //!
 //! - *Noise message*: ephemeral public key 32, then encrypted the index 4 that the sender chose for packets to
-//!   it, and its instance 8, and the tag 16. The prologue is `lasthop channel 1` and the header of the
+//!   it, and its instance 8, and the tag 16. The prologue is `lasthop channel 2` and the header of the
 //!   initiation (version, type, timestamp).
-//! - *code*: the first 16 bytes of HMAC-BLAKE2s over all that precedes it. Its key is
-//!   HMAC(HMAC(X25519 of the static keys, `lasthop channel 1` and the preshared key), the sender's public key).
+//! - *code* of a handshake message: the first 16 bytes of HMAC-BLAKE2s over all that precedes it. Its key is
+//!   HMAC(HMAC(X25519 of the static keys, `lasthop channel 2` and the preshared key), the sender's public key).
 //! - *timestamp*: nanoseconds since 1970 by the initiator's clock, but more than in each initiation before.
 //!   An end answers only initiations newer than each before. To one that is older it replies *stale*,
 //!   so that a clock that is behind costs one more round trip and no more.
-//! - *number*: that of the packet in its session and direction, from 0; it is the nonce (4 bytes of zero,
+//! - *number*: that of the packet in its session and direction, from 0; it is the nonce (8 bytes of zero,
 //!   then the number). The header, 14 bytes, is the associated data.
+//! - *code* of the others: the lower half of SipHash-2-4 over index and number. Its key is the first 16 bytes of
+//!   HMAC-BLAKE2s over `lasthop codes 2` with the direction's key. It saves the receiver the work of the tag, and
+//!   a program in its kernel can check it ([`Channel::poll_sessions`]).
 //! - A *probe* is answered with a packet, data without payload if there is nothing else. Packets without
 //!   payload are not handed up.
 //! - A *path probe* is answered with its length. No router may fragment it. Answers show how long datagrams may be
@@ -67,7 +70,8 @@
 //! | --- | --- | --- |
 //! | unknown version, type or session, wrong length | none | 10 |
 //! | number that has arrived | a look at a bitmap | 10 |
-//! | forged data of 1400 bytes, with the index of a session, which only those on the path know | one tag | 600 |
+//! | forged data, with the index of a session, which only those on the path know | one code of 8 bytes | 20 |
+//! | a packet of the peer's, with 1400 bytes, that was changed on its way | one tag | 600 |
 //! | forged handshake message | one code of 70 bytes | 800 |
 //! | replayed initiation | one code, and a reply of half its size with another | 1600 |
 //! | recorded initiation after a restart of the receiver that had no handshake since | a response, at most 20 a second | 400,000 |
@@ -86,6 +90,7 @@
 //! a chaining key during a handshake and does not wipe them.
 
 mod channel;
+mod code;
 mod config;
 mod entropy;
 mod handshake;
@@ -101,12 +106,13 @@ pub mod stream;
 mod window;
 
 pub use channel::Channel;
+pub use code::CodeKey;
 pub use config::{Config, ConfigError, Event, SealError, Statistics};
 pub use entropy::{Entropy, system_entropy};
 pub use key::{KeyError, PresharedKey, PublicKey, SecretKey};
 pub use noise::HANDSHAKE;
 pub use packet::HEADER;
-pub use session::TAG;
+pub use session::{Recognition, TAG};
 
 /// Bytes that sealing adds to each payload.
 pub const OVERHEAD: usize = HEADER + TAG;

@@ -3,9 +3,10 @@
 //!
 //! snow runs the state machine. Its own primitives are older, and leave keys in freed memory.
 
+use crate::code::CodeKey;
 use crate::key::{KEY, PresharedKey, PublicKey, SecretKey};
 use crate::packet::{CONTENTS, INITIATION_HEADER, MAC, NOISE, initiation_header};
-use crate::session::{Keys, TAG};
+use crate::session::{Key, Keys, TAG};
 use aes_gcm::{Aes256Gcm, KeyInit};
 use primitives::{Blake2s, Resolver};
 use snow::types::Hash;
@@ -16,7 +17,8 @@ use zeroize::{Zeroize, Zeroizing};
 mod primitives;
 
 const PATTERN: &str = "Noise_KKpsk0_25519_AESGCM_BLAKE2s";
-const LABEL: &[u8; 17] = b"lasthop channel 1";
+const LABEL: &[u8; 17] = b"lasthop channel 2";
+const LABEL_OF_CODES: &[u8] = b"lasthop codes 2";
 
 /// What both ends know before the first packet.
 pub(crate) struct Identity {
@@ -174,12 +176,15 @@ pub(crate) fn of_stream(
     if is_initiator { builder.build_initiator() } else { builder.build_responder() }
 }
 
-/// The ciphers of packets from the initiator and to it.
-pub(crate) fn split(state: &mut HandshakeState) -> [Aes256Gcm; 2] {
+/// The keys of packets from the initiator and to it.
+pub(crate) fn split(state: &mut HandshakeState) -> [Key; 2] {
     let mut keys: [[u8; KEY]; 2] = state.dangerously_get_raw_split().into();
-    let ciphers = keys.map(|key| Aes256Gcm::new(&key.into()));
+    let split = keys.each_ref().map(|key| Key {
+        cipher: Aes256Gcm::new(key.into()),
+        codes: CodeKey::new(&code(key, LABEL_OF_CODES)),
+    });
     keys.zeroize();
-    ciphers
+    split
 }
 
 pub(crate) const LABEL_OF_MEMBERS: &[u8] = b"lasthop member 1";

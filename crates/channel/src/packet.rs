@@ -3,10 +3,12 @@
 use crate::session::TAG;
 
 /// The version of the format, the first byte of each datagram.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 /// The length of a message authentication code, bytes.
 pub(crate) const MAC: usize = 16;
+/// The length of the code of a transport packet, bytes.
+pub(crate) const CODE: usize = 4;
 /// The length of what a handshake message carries encrypted: index and instance.
 pub(crate) const CONTENTS: usize = 12;
 /// The length of a Noise message of the handshake: the ephemeral key, the contents and their tag.
@@ -50,7 +52,9 @@ pub(crate) struct Header {
     /// The index that the receiver has chosen for the session.
     pub(crate) receiver: u32,
     /// The packet's number, which is the nonce.
-    pub(crate) counter: u64,
+    pub(crate) counter: u32,
+    /// What one who does not know the session's key cannot compute.
+    pub(crate) code: [u8; CODE],
 }
 
 /// What a transport packet is for.
@@ -129,13 +133,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Packet<'_>, NotAPacket> {
             let purpose = Purpose::of(kind).ok_or(NotAPacket::Kind)?;
             let (receiver, rest) = take(rest)?;
             let (counter, rest) = take(rest)?;
+            let (code, rest) = take(rest)?;
             if rest.len() < TAG {
                 return Err(NotAPacket::Length);
             }
             Ok(Packet::Transport(Header {
                 purpose,
                 receiver: u32::from_be_bytes(*receiver),
-                counter: u64::from_be_bytes(*counter),
+                counter: u32::from_be_bytes(*counter),
+                code: *code,
             }))
         }
     }
@@ -147,7 +153,8 @@ impl Header {
         bytes[0] = VERSION;
         bytes[1] = self.purpose.kind();
         bytes[2..6].copy_from_slice(&self.receiver.to_be_bytes());
-        bytes[6..].copy_from_slice(&self.counter.to_be_bytes());
+        bytes[6..10].copy_from_slice(&self.counter.to_be_bytes());
+        bytes[10..].copy_from_slice(&self.code);
         bytes
     }
 }
@@ -198,7 +205,7 @@ mod tests {
     #[test]
     fn each_kind_is_read_as_it_was_written() {
         let (noise, echo) = ([3; NOISE], [4; MAC]);
-        let header = Header { purpose: Purpose::Probe, receiver: 5, counter: 6 };
+        let header = Header { purpose: Purpose::Probe, receiver: 5, counter: 6, code: [7; CODE] };
         for (packet, rest, length) in [
             (Packet::Initiation { timestamp: 1 << 63, noise: &noise }, MAC, 86),
             (Packet::Response { receiver: 7, noise: &noise }, MAC, 82),

@@ -1,5 +1,6 @@
 //! A session: the keys of one handshake, the numbers of its packets, and the replay window.
 
+use crate::code::CodeKey;
 use crate::packet::{HEADER, Header, Purpose};
 use crate::window::Window;
 use aes_gcm::{AeadInOut, Aes256Gcm, Tag};
@@ -8,10 +9,17 @@ use base::Time;
 /// The length of what follows the payload of a transport packet, bytes: its authentication tag.
 pub const TAG: usize = 16;
 
-/// The ciphers of the two directions. They wipe their keys when they are dropped.
+/// The keys of the two directions.
 pub(crate) struct Keys {
-    pub(crate) seal: Aes256Gcm,
-    pub(crate) open: Aes256Gcm,
+    pub(crate) seal: Key,
+    pub(crate) open: Key,
+}
+
+/// The keys of a direction.
+pub(crate) struct Key {
+    /// It wipes its key when it is dropped.
+    pub(crate) cipher: Aes256Gcm,
+    pub(crate) codes: CodeKey,
 }
 
 /// The nonce of a number (Noise §12.3).
@@ -52,8 +60,17 @@ pub(crate) struct Session {
     pub(crate) created: Time,
     pub(crate) is_initiator: bool,
     /// The number of the next packet.
-    pub(crate) sent: u64,
+    pub(crate) sent: u32,
     received: Window,
+}
+
+/// What tells the packets of a session from others without opening them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recognition {
+    /// The receiver's index, which they have.
+    pub index: u32,
+    /// The key of their codes.
+    pub codes: CodeKey,
 }
 
 /// Whether a packet was opened.
@@ -65,7 +82,7 @@ pub(crate) enum Opening {
     Overtaken,
     /// It has arrived before, or so long after others that this is not known.
     Replayed,
-    /// The tag is wrong.
+    /// The code or the tag is wrong.
     Forged,
 }
 
@@ -89,6 +106,11 @@ impl Session {
         }
     }
 
+    /// What its packets can be told by.
+    pub(crate) fn recognition(&self) -> Recognition {
+        Recognition { index: self.local, codes: self.keys.open.codes }
+    }
+
     /// Makes a transport packet of the payload between the room for header and tag. `None` if the
     /// packet is too short for these, or numbers are exhausted.
     pub(crate) fn seal(&mut self, purpose: Purpose, packet: &mut [u8]) -> Option<()> {
@@ -97,15 +119,21 @@ impl Session {
         let counter = self.sent;
         // Incremented first: whatever happens below, no number is used twice.
         self.sent = counter.checked_add(1)?;
-        *header = Header { purpose, receiver: self.remote, counter }.emit();
-        *tag = encrypt(&self.keys.seal, counter, header, payload)?;
+        let code = self.keys.seal.codes.code(self.remote, counter);
+        *header = Header { purpose, receiver: self.remote, counter, code }.emit();
+        *tag = encrypt(&self.keys.seal.cipher, counter.into(), header, payload)?;
         Some(())
     }
 
     /// Opens a transport packet whose header this is. Its payload is decrypted in place.
     pub(crate) fn open(&mut self, header: Header, packet: &mut [u8]) -> Opening {
-        if !self.received.is_new(header.counter) {
+        let number = u64::from(header.counter);
+        if !self.received.is_new(number) {
             return Opening::Replayed;
+        }
+        // It takes a small part of the time that the tag takes.
+        if self.keys.open.codes.code(self.local, header.counter) != header.code {
+            return Opening::Forged;
         }
         let Some((bytes, rest)) = packet.split_first_chunk_mut::<HEADER>() else {
             return Opening::Forged;
@@ -113,9 +141,9 @@ impl Session {
         let Some((text, tag)) = rest.split_last_chunk_mut::<TAG>() else {
             return Opening::Forged;
         };
-        if !decrypt(&self.keys.open, header.counter, bytes, text, tag) {
+        if !decrypt(&self.keys.open.cipher, number, bytes, text, tag) {
             return Opening::Forged;
         }
-        if self.received.insert(header.counter) { Opening::Highest } else { Opening::Overtaken }
+        if self.received.insert(number) { Opening::Highest } else { Opening::Overtaken }
     }
 }

@@ -1,7 +1,7 @@
 //! The sessions of a channel: one to send on, earlier ones for packets still on their way, and one that the
 //! peer has not proved to have.
 
-use crate::session::Session;
+use crate::session::{Recognition, Session};
 use base::{Duration, Time};
 
 /// Sessions that both ends have proved to have, at a time. Where both ends initiate at once, each may
@@ -15,6 +15,8 @@ pub(crate) struct Sessions {
     pending: Option<Session>,
     /// The age at which a session is dropped.
     lifetime: Duration,
+    /// There is another one, or one less, than when they were asked for.
+    is_changed: bool,
 }
 
 /// A session, by the index of its packets.
@@ -27,7 +29,7 @@ pub(crate) enum Found<'a> {
 
 impl Sessions {
     pub(crate) fn new(lifetime: Duration) -> Sessions {
-        Sessions { confirmed: [const { None }; MOST], pending: None, lifetime }
+        Sessions { confirmed: [const { None }; MOST], pending: None, lifetime, is_changed: false }
     }
 
     /// The session that packets are sent on.
@@ -64,14 +66,22 @@ impl Sessions {
         self.confirmed.iter().flatten().chain(&self.pending)
     }
 
+    /// All, if they are others than at the last call.
+    pub(crate) fn poll(&mut self) -> Option<impl Iterator<Item = Recognition>> {
+        let is_changed = std::mem::take(&mut self.is_changed);
+        is_changed.then(|| self.all().map(Session::recognition))
+    }
+
     /// Packets are sent on this session from now on.
     pub(crate) fn push(&mut self, session: Session) {
+        self.is_changed = true;
         self.confirmed.rotate_right(1);
         self.confirmed[0] = Some(session);
     }
 
     /// The peer's next packet may prove that it has this session.
     pub(crate) fn set_pending(&mut self, session: Session) {
+        self.is_changed = true;
         self.pending = Some(session);
     }
 
@@ -81,6 +91,7 @@ impl Sessions {
 
     /// Drops those that both ends have proved to have.
     pub(crate) fn clear(&mut self) {
+        self.is_changed = true;
         self.confirmed = [const { None }; MOST];
     }
 
@@ -93,7 +104,8 @@ impl Sessions {
     pub(crate) fn expire(&mut self, now: Time) {
         let lifetime = self.lifetime;
         for session in self.confirmed.iter_mut().chain([&mut self.pending]) {
-            session.take_if(|session| session.created + lifetime <= now);
+            let dropped = session.take_if(|session| session.created + lifetime <= now);
+            self.is_changed |= dropped.is_some();
         }
     }
 }

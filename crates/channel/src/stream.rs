@@ -65,7 +65,7 @@ impl Secured {
 
     /// Encrypts a text in place, and appends its tag. `None` for a text of 64 GiB or more.
     pub fn seal(&mut self, record: &mut Vec<u8>) -> Option<()> {
-        let tag = encrypt(&self.keys.seal, self.sealed, &[], record)?;
+        let tag = encrypt(&self.keys.seal.cipher, self.sealed, &[], record)?;
         self.sealed += 1;
         record.extend_from_slice(&tag);
         Some(())
@@ -75,7 +75,7 @@ impl Secured {
     pub fn open(&mut self, record: &mut Vec<u8>) -> Option<()> {
         let len = record.len().checked_sub(TAG)?;
         let tag = record.split_off(len).try_into().ok()?;
-        decrypt(&self.keys.open, self.opened, &[], record, &tag).then_some(())?;
+        decrypt(&self.keys.open.cipher, self.opened, &[], record, &tag).then_some(())?;
         self.opened += 1;
         Some(())
     }

@@ -272,8 +272,8 @@ pub(crate) fn bpf_rights(capabilities: &str) -> String {
     )
 }
 
-/// What lets it load the program for SYNs and RSTs.
-pub(crate) fn control_queues_rights() -> String {
+/// What lets it load the programs that choose queues: for SYNs and RSTs, and for the datagrams of a pair.
+pub(crate) fn queues_rights() -> String {
     bpf_rights("CAP_BPF")
 }
 
@@ -294,7 +294,7 @@ fn control_program(gateway: &Gateway) -> Option<ControlProgram> {
         return None;
     }
     let refused = |error: &Error| {
-        warn!(%error, remedy = control_queues_rights(), "a flood of SYNs or RSTs can fill the queues of packets of connections");
+        warn!(%error, remedy = queues_rights(), "a flood of SYNs or RSTs can fill the queues of packets of connections");
     };
     ControlProgram::load().inspect_err(refused).ok()
 }

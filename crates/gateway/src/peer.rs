@@ -3,7 +3,7 @@
 
 mod sockets;
 
-pub(crate) use sockets::listen;
+pub(crate) use sockets::{listen, try_listen};
 
 use crate::tunnel::{self, Mtu, Tunnel};
 use base::{Duration, Time};
@@ -86,6 +86,13 @@ impl Way {
     pub(crate) fn names(&self) -> [IpAddr; 2] {
         self.names
     }
+
+    /// Its datagrams are those of the channel's sessions.
+    fn note_sessions(&mut self) {
+        if let Some(sessions) = self.tunnel.poll_sessions() {
+            self.sockets.set_sessions(sessions);
+        }
+    }
 }
 
 impl Underlay for Way {
@@ -103,7 +110,12 @@ impl Underlay for Way {
 
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received {
         match self.sockets.receive(memory) {
-            Ok(received) => self.tunnel.receive(now, self.sockets.sender(), received, memory),
+            Ok(received) => {
+                let sender = self.sockets.sender();
+                let received = self.tunnel.receive(now, sender, received, memory);
+                self.note_sessions();
+                received
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Nothing,
             // An ICMP error about a datagram that was sent.
             Err(_) => Received::Other,
@@ -121,12 +133,10 @@ impl Underlay for Way {
     }
 
     fn on_way_changed(&mut self, now: Time) {
-        self.sockets.forget_peer();
         self.tunnel.on_way_changed(now, self.sockets.sender());
     }
 
     fn poll_change(&mut self) -> Option<Change> {
-        self.sockets.set_peer(self.tunnel.address());
         self.tunnel.poll_change()
     }
 
@@ -136,6 +146,7 @@ impl Underlay for Way {
 
     fn handle_timeout(&mut self, now: Time) {
         self.tunnel.handle_timeout(now, self.sockets.sender());
+        self.note_sessions();
     }
 }
 

@@ -1,7 +1,9 @@
 //! Packets of SRP to a peer and from it: datagrams of UDP that a channel authenticates and encrypts.
 
 use base::Time;
-use channel::{Channel, Config, ConfigError, Event, HEADER, OVERHEAD, TAG, system_entropy};
+use channel::{
+    Channel, Config, ConfigError, Event, HEADER, OVERHEAD, Recognition, TAG, system_entropy,
+};
 use live::inline::{Change, Received};
 use live::sockopt;
 use std::collections::VecDeque;
@@ -114,6 +116,11 @@ impl Tunnel {
     /// Datagrams that were none of the peer's, or had arrived before.
     pub(crate) fn refused(&self) -> u64 {
         self.channel.statistics().refused()
+    }
+
+    /// The sessions whose datagrams it opens, if they are others than at the last call.
+    pub(crate) fn poll_sessions(&mut self) -> Option<impl Iterator<Item = Recognition>> {
+        self.channel.poll_sessions()
     }
 
     /// Takes a datagram of `len` bytes, which has arrived from an address.

@@ -5,6 +5,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod bpf;
 mod buffers;
 mod chain;
 mod clock;
@@ -23,6 +24,7 @@ mod payloads;
 mod pool;
 pub mod rights;
 mod ring;
+mod session_queue;
 mod socket;
 pub mod sockopt;
 pub mod stack;
@@ -40,5 +42,6 @@ pub use error::Error;
 pub use namespace::Namespace;
 pub use nat::Nat;
 pub use netlink::Netlink;
+pub use session_queue::SessionQueue;
 pub use socket::{Program, Socket, Stream};
 pub use tun::{Offload, Tun};

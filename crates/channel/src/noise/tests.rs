@@ -74,7 +74,7 @@ fn the_primitives_give_the_published_handshake() {
     for (turn, (payload, published)) in packets.into_iter().enumerate() {
         let cipher = if turn % 2 == 0 { &forward } else { &backward };
         let mut text = unhex(payload);
-        let tag = encrypt(cipher, turn as u64 / 2, &[], &mut text).unwrap();
+        let tag = encrypt(&cipher.cipher, turn as u64 / 2, &[], &mut text).unwrap();
         assert_eq!([&text[..], &tag].concat(), unhex(published));
     }
 }
@@ -99,10 +99,10 @@ fn each_end_learns_what_the_other_says() {
     let (theirs, keys) = initiator.finish(&second).unwrap();
     assert_eq!(theirs, CONTENTS[1]);
     let mut text = *b"text";
-    let tag = encrypt(&keys.seal, 7, b"header", &mut text).unwrap();
-    assert!(!decrypt(&responder_keys.open, 7, b"HEADER", &mut text, &tag));
-    assert!(!decrypt(&responder_keys.seal, 7, b"header", &mut text, &tag));
-    assert!(decrypt(&responder_keys.open, 7, b"header", &mut text, &tag));
+    let tag = encrypt(&keys.seal.cipher, 7, b"header", &mut text).unwrap();
+    assert!(!decrypt(&responder_keys.open.cipher, 7, b"HEADER", &mut text, &tag));
+    assert!(!decrypt(&responder_keys.seal.cipher, 7, b"header", &mut text, &tag));
+    assert!(decrypt(&responder_keys.open.cipher, 7, b"header", &mut text, &tag));
     assert_eq!(&text, b"text");
 }
 

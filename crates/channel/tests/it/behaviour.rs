@@ -2,7 +2,9 @@
 
 use crate::world::{World, address, config, entropy, millis, secret, secs};
 use base::{Duration, Seed, Time};
-use channel::{Channel, Config, ConfigError, Event, OVERHEAD, PresharedKey, SealError};
+use channel::{
+    Channel, Config, ConfigError, Event, OVERHEAD, PresharedKey, Recognition, SealError,
+};
 
 /// Settings of two ends of which only the first knows where the other is.
 fn one_sided() -> [Config; 2] {
@@ -55,6 +57,51 @@ fn a_session_is_replaced_after_a_number_of_packets_too() {
     assert_eq!(world.exchange(millis(20), secs(60)), [(3000, 3000); 2]);
     let sessions = world.ends[0].channel.statistics().sessions;
     assert!((20..=30).contains(&sessions), "100 packets and those of a round trip: {sessions}");
+}
+
+/// What tells a packet from others: index and code of each session that opens it.
+#[test]
+fn the_peers_packets_can_be_told_by_the_codes_of_at_most_four_sessions() {
+    for configs in [one_sided(), [config(0), config(1)]] {
+        let configs = configs.map(|config| Config { rekey_after_packets: 50, ..config });
+        let mut world = World::connected(2, configs);
+        let mut known = [vec![], vec![]];
+        let mut changes = 0;
+        for _ in 0..500 {
+            for end in [0, 1] {
+                if let Some(sessions) = world.ends[end].channel.poll_sessions() {
+                    known[end] = sessions.collect();
+                    changes += 1;
+                }
+                assert!((1..=4).contains(&known[end].len()));
+                assert!(world.ends[end].channel.poll_sessions().is_none());
+            }
+            for end in [0, 1] {
+                world.recorded.clear();
+                world.send(end, 0).unwrap();
+                let packet = &world.recorded[0].2;
+                let word = |at: usize| packet[at..at + 4].try_into().unwrap();
+                let [index, number] = [word(2), word(6)].map(u32::from_be_bytes);
+                let is_of = |session: &&Recognition| session.index == index;
+                let session = known[1 - end].iter().find(is_of).unwrap();
+                assert_eq!(session.codes.code(index, number), word(10));
+            }
+            world.run(millis(20));
+        }
+        assert!(changes > 20, "two for each of a dozen sessions: {changes}");
+    }
+}
+
+#[test]
+fn a_packet_whose_code_is_wrong_is_forged() {
+    let mut world = World::connected(2, one_sided());
+    world.network.loss = 1.0;
+    world.send(0, 0).unwrap();
+    let mut packet = world.recorded.last().unwrap().2.clone();
+    packet[13] ^= 1;
+    let before = world.ends[1].channel.statistics();
+    assert!(!world.deliver(1, address(0, 0), packet));
+    assert_eq!(world.ends[1].channel.statistics().forged, before.forged + 1);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn an_initiation_that_was_held_back_replaces_no_session() {
 fn unknown_versions_and_types_are_counted() {
     let mut world = world(5);
     let before = statistics(&world, 1);
-    for bytes in [&[2, 4, 0][..], &[1, 9, 0], &[1, 0], &[1], &[], &[1, 4, 0, 0, 0, 0, 0]] {
+    for bytes in [&[1, 4, 0][..], &[2, 9, 0], &[2, 0], &[2], &[], &[2, 4, 0, 0, 0, 0, 0]] {
         assert!(!world.deliver(1, address(9, 9), bytes.to_vec()));
     }
     let now = statistics(&world, 1);

@@ -92,7 +92,7 @@ pub(crate) struct World {
     /// Datagrams that an attacker has recorded: to whom, from where, and the bytes.
     pub(crate) recorded: Vec<(usize, SocketAddr, Vec<u8>)>,
     /// The numbers of transport packets, by the index of the session and the sender.
-    numbers: BTreeSet<(usize, u32, u64)>,
+    numbers: BTreeSet<(usize, u32, u32)>,
     sent: u64,
 }
 
@@ -200,7 +200,7 @@ impl World {
     fn transmit(&mut self, end: usize, to: SocketAddr, bytes: Vec<u8>) {
         if bytes[1] >= 4 {
             let index = u32::from_be_bytes(bytes[2..6].try_into().unwrap());
-            let number = u64::from_be_bytes(bytes[6..14].try_into().unwrap());
+            let number = u32::from_be_bytes(bytes[6..10].try_into().unwrap());
             assert!(self.numbers.insert((end, index, number)), "a number is used twice");
         }
         let from = address(end, self.ends[end].place);

@@ -22,7 +22,7 @@ pub(super) fn examine(gateway: &Gateway, running: bool) -> Vec<Finding> {
     };
     let mut findings = vec![keys(peer)];
     if !running {
-        findings.push(port(peer));
+        findings.extend(port(peer));
     }
     findings
 }
@@ -132,17 +132,30 @@ fn esp_key(esp: &Esp) -> Finding {
     }
 }
 
-fn port(peer: &Peer) -> Finding {
+/// The port, and the BPF program that tells the other gateway's datagrams there.
+fn port(peer: &Peer) -> Vec<Finding> {
+    const CODES: &str = "codes of datagrams";
     let about = format!("UDP at {}", peer.listen);
-    match peer::listen(peer.listen) {
-        Ok(_) => Finding::fine(about, "the address is free"),
+    let codes = match peer::try_listen(peer.listen) {
+        Ok(codes) => codes,
         Err(error) => {
             let port = peer.listen.port();
             let mend = format!(
                 "ss -lunp 'sport = :{port}' shows who has it; or listen = \"[::]:PORT\", in the configuration, is \
                  another"
             );
-            Finding::error(about, error.to_string(), Some(mend))
+            return vec![Finding::error(about, error.to_string(), Some(mend))];
         }
-    }
+    };
+    let codes = match codes {
+        Ok(()) => Finding::fine(CODES, "the kernel can check them"),
+        Err(error) => {
+            let message = format!(
+                "the kernel does not check them: a flood of replayed or forged datagrams can keep out those of the \
+                 other gateway ({error})"
+            );
+            Finding::advice(CODES, message, Some(network::queues_rights()))
+        }
+    };
+    vec![Finding::fine(about, "the address is free"), codes]
 }

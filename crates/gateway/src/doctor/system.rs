@@ -72,7 +72,7 @@ pub(super) fn control_queues(
     let message = format!(
         "none: a flood of SYNs or RSTs can fill the queue of packets of connections ({why_none})"
     );
-    Some(Finding::advice(QUEUES, message, Some(network::control_queues_rights())))
+    Some(Finding::advice(QUEUES, message, Some(network::queues_rights())))
 }
 
 /// The gateway sets `rp_filter` of its devices to 0, unless new devices have that.

@@ -170,17 +170,17 @@ fn datagrams_of_others_at_the_port_of_a_pair_are_counted_and_change_nothing() {
         let recent = heard(&mut packets);
 
         let of_type = |datagrams: &[Vec<u8>], kind: u8| {
-            let mut found = datagrams.iter().rev().filter(|datagram| datagram[..2] == [1, kind]);
+            let mut found = datagrams.iter().rev().filter(|datagram| datagram[..2] == [2, kind]);
             found.next().cloned().unwrap()
         };
         let data = of_type(&recent, 4);
         let mut forged_data = data.clone();
-        // A number far ahead, and the tag of another one.
-        forged_data[6..14].copy_from_slice(&(1_u64 << 40).to_be_bytes());
+        // A number far ahead, and the code and the tag of another one.
+        forged_data[6..10].copy_from_slice(&(1_u32 << 30).to_be_bytes());
         let mut of_no_session = data.clone();
         of_no_session[2..6].copy_from_slice(&[0xee; 4]);
         let mut forged_handshake = vec![7; 86];
-        forged_handshake[..2].copy_from_slice(&[1, 1]);
+        forged_handshake[..2].copy_from_slice(&[2, 1]);
         let kinds = [
             ("garbage", vec![7; 100]),
             ("replayed", data),

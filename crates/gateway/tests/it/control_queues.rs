@@ -1,6 +1,6 @@
 //! SYNs and RSTs have queues of their own in the devices, if the process may load the program for them.
 
-use crate::common::{CLEAN, GATEWAY, INTERFACES, World, beside, configuration, exchange};
+use crate::common::{CLEAN, Folder, GATEWAY, INTERFACES, World, beside, configuration, exchange};
 use crate::process::Running;
 use gateway::doctor::{Finding, Severity, examine};
 use live::ControlProgram;
@@ -173,5 +173,35 @@ fn the_examination_says_whether_syns_and_rsts_can_have_queues_of_their_own() {
         let lines =
             "AmbientCapabilities=CAP_BPF, CapabilityBoundingSet=CAP_BPF and SystemCallFilter=bpf";
         assert!(finding.mend.as_ref().unwrap().contains(lines), "{finding}");
+    });
+}
+
+#[test]
+fn the_examination_says_whether_the_kernel_can_check_the_codes_of_a_pairs_datagrams() {
+    beside(|| {
+        if !loads("the examination of a pair") {
+            return;
+        }
+        let Some(world) = World::new(CLEAN, "doctor-codes") else { return };
+        let folder = Folder::new("doctor-codes");
+        let [key, other] = ["private.key", "other.key"].map(|name| folder.0.join(name));
+        let [_, peer_key] = [&key, &other].map(|file| gateway::public_key(file).unwrap());
+        let gateway = configuration(&format!(
+            "mode = \"pair\"\nkey = \"{}\"\npeer_key = \"{peer_key}\"",
+            key.display()
+        ));
+        let found = || {
+            let mut findings = examine(&gateway, false);
+            findings.retain(|finding| finding.about == "codes of datagrams");
+            findings
+        };
+        let severities = |findings: Vec<Finding>| -> Vec<_> {
+            findings.into_iter().map(|finding| finding.severity).collect()
+        };
+        assert_eq!(severities(world.at(GATEWAY, found)), [Severity::Fine]);
+        let without = world.at(GATEWAY, || give_up_bpf().then(found));
+        let Some(findings) = without else { return };
+        assert!(findings[0].message.contains("replayed or forged"), "{}", findings[0]);
+        assert_eq!(severities(findings), [Severity::Advice]);
     });
 }

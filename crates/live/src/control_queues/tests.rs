@@ -1,4 +1,5 @@
 use super::*;
+use crate::bpf::bpf;
 use std::cell::UnsafeCell;
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -25,7 +26,7 @@ fn queue(program: &ControlProgram, packet: &[u8]) -> u32 {
     let ether_type = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
     let frame = [&[0; 12][..], &ether_type, packet].concat();
     let run = TestRun {
-        program: program.0.as_raw_fd() as u32,
+        program: program.0.as_fd().as_raw_fd() as u32,
         result: 7.into(),
         len: frame.len() as u32,
         len_out: 0.into(),

@@ -16,8 +16,9 @@ use tracing::warn;
 /// The most datagrams that wait in a socket, bytes.
 const BUFFER: usize = 8 << 20;
 
-/// Of so many datagrams, one is read from those that are of no session, if they wait: handshakes are among them.
-const TURNS: u32 = 32;
+/// So many datagrams of sessions are read in turn with so many others, if both wait. Handshakes are among the others.
+const OWN: u32 = 64;
+const OTHERS: u32 = 8;
 
 /// Both sockets.
 pub(super) struct Sockets {
@@ -26,8 +27,8 @@ pub(super) struct Sockets {
     /// For those of the channel's sessions.
     own: UdpSocket,
     queue: SessionQueue,
-    /// Datagrams that were asked for.
-    reads: u32,
+    /// Datagrams that were read in these turns.
+    turn: u32,
     /// Can be read if one of them can.
     either: OwnedFd,
 }
@@ -47,7 +48,7 @@ impl Sockets {
         let either = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         watch(&either, &any)?;
         watch(&either, &own)?;
-        let mut sockets = Sockets { any, own, queue, reads: 0, either };
+        let mut sockets = Sockets { any, own, queue, turn: 0, either };
         sockets.set_sessions([].into_iter());
         Ok(sockets)
     }
@@ -64,15 +65,18 @@ impl Sockets {
 
     /// The next datagram: mostly one of a session, if there is one.
     pub(super) fn receive(&mut self, memory: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.reads = self.reads.wrapping_add(1);
-        let mut sockets = [&self.own, &self.any];
-        if self.reads.is_multiple_of(TURNS) {
-            sockets.reverse();
+        let own_first = self.turn < OWN;
+        self.turn = (self.turn + 1) % (OWN + OTHERS);
+        let [first, second] =
+            if own_first { [&self.own, &self.any] } else { [&self.any, &self.own] };
+        let is_none = |received: &io::Result<_>| matches!(received, Err(error) if error.kind() == ErrorKind::WouldBlock);
+        let received = first.recv_from(memory);
+        if !is_none(&received) {
+            return received;
         }
-        match sockets[0].recv_from(memory) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => sockets[1].recv_from(memory),
-            received => received,
-        }
+        let received = second.recv_from(memory);
+        self.turn = if own_first && !is_none(&received) { OWN } else { 0 };
+        received
     }
 
     /// Sets whose datagrams are for the socket of sessions.

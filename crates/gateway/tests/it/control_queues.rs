@@ -1,6 +1,7 @@
 //! SYNs and RSTs have queues of their own in the devices, if the process may load the program for them.
 
 use crate::common::{CLEAN, Folder, GATEWAY, INTERFACES, World, beside, configuration, exchange};
+use crate::pair::{Pair, wait_for_association};
 use crate::process::Running;
 use gateway::doctor::{Finding, Severity, examine};
 use live::ControlProgram;
@@ -203,5 +204,30 @@ fn the_examination_says_whether_the_kernel_can_check_the_codes_of_a_pairs_datagr
         let Some(findings) = without else { return };
         assert!(findings[0].message.contains("replayed or forged"), "{}", findings[0]);
         assert_eq!(severities(findings), [Severity::Advice]);
+    });
+}
+
+#[test]
+fn a_gateway_of_a_pair_that_may_not_load_the_program_works_and_says_so() {
+    beside(|| {
+        for ip in [IpVersion::V4, IpVersion::V6] {
+            let Some(world) = World::pair(CLEAN, "no-codes") else { return };
+            if !world.at(GATEWAY, give_up_bpf) {
+                return;
+            }
+            let pair = Pair::new("no-codes", "");
+            let far = pair.far(&world);
+            let text = format!("{INTERFACES}{}", pair.near_keys(&world, ip));
+            let give_up = || assert!(give_up_bpf());
+            let running = Running::prepared(&world, "no-codes", &text, give_up);
+            running.told("READY=1");
+            wait_for_association(&world, &far);
+            exchange(&world, ip, [100_000, 1_000_000]);
+            let log = fs::read_to_string(running.path("log")).unwrap();
+            let mut said = log.lines().filter(|line| line.contains("replayed or forged"));
+            assert!(said.next().unwrap().contains("AmbientCapabilities=CAP_BPF"), "{log}");
+            assert_eq!(said.next(), None);
+            far.stop();
+        }
     });
 }

@@ -319,7 +319,7 @@ impl Middlebox for Gateway {
             _ => self.on_segment(now, from, packet),
         };
         if verdict == Verdict::Consume {
-            self.transmit(now, cx);
+            self.relays.transmit_soon(now, &mut Sending::new(cx));
         }
         verdict
     }

@@ -343,7 +343,7 @@ impl Middlebox for Splitter {
         if !is_taken {
             return Verdict::Forward;
         }
-        self.transmit(now, cx);
+        self.relays.transmit_soon(now, &mut Sending::new(cx));
         Verdict::Consume
     }
 

@@ -50,6 +50,8 @@ pub struct Relays {
     is_draining: bool,
     /// Those that have begun and ended, if note is kept of them.
     changes: Option<Vec<Change>>,
+    /// [`Relays::transmit`] is due.
+    transmission_waits: bool,
 }
 
 #[derive(Debug)]
@@ -139,6 +141,7 @@ impl Relays {
             half_open: HalfOpen::default(),
             is_draining: false,
             changes: None,
+            transmission_waits: false,
         }
     }
 
@@ -385,6 +388,9 @@ impl Relays {
     /// When [`Relays::handle_timeout`] is to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
+        if self.transmission_waits {
+            return Time::ZERO;
+        }
         let wake = self.hop.as_ref().map_or(Time::NEVER, Hop::poll_timeout);
         let halves = &self.halves;
         halves.host.poll_timeout().min(halves.associations.poll_timeout()).min(wake)
@@ -397,8 +403,20 @@ impl Relays {
         self.run(now);
     }
 
+    /// Sends what may be sent after a packet has arrived. Where several segments leave as a unit, that waits for
+    /// [`Relays::transmit`], which is due as soon as the packets are processed that have arrived with it: what they bring
+    /// leaves in the same units, and their acknowledgments as one.
+    pub fn transmit_soon(&mut self, now: Time, outlet: &mut impl Outlet<Half>) {
+        if outlet.segments() > 1 {
+            self.transmission_waits = true;
+        } else {
+            self.transmit(now, outlet);
+        }
+    }
+
     /// Sends all that may be sent now. To be called after every other call.
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Half>) {
+        self.transmission_waits = false;
         self.halves.associations.transmit(now, outlet);
         loop {
             // The owner asks for the next deadline after each call anyway.

@@ -147,6 +147,8 @@ struct Spoofing {
     memory: Option<u64>,
     /// The connection moves to another box at these times.
     moves: Vec<Move>,
+    /// Segments in a packet of the box. With several, packets come to it in bursts.
+    segments: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +172,10 @@ impl Spoofing {
         splitter.relays_mut().set_limits(Limits { memory: self.memory, ..Limits::default() });
         splitter.with_connect(self.connect)
     }
+
+    fn outbox(&self) -> Outbox {
+        Outbox { segments: self.segments, ..Outbox::default() }
+    }
 }
 
 struct World {
@@ -182,6 +188,8 @@ struct World {
     splitter: Splitter,
     /// The splitter's clock shows so much more than the world's.
     ahead: Duration,
+    /// A burst of packets for the splitter lasts so long, and it is not woken before.
+    burst_until: Time,
     paths: [Path; 2],
     random: Random,
 }
@@ -245,6 +253,7 @@ impl World {
             splitter: spoofing.splitter(seed, true),
             spoofing,
             ahead: Duration::ZERO,
+            burst_until: Time::ZERO,
             paths,
             random: stream("paths"),
         }
@@ -260,7 +269,7 @@ impl World {
             });
             let splitter = match self.splitter.next_wake() {
                 Time::NEVER => Time::NEVER,
-                at => at - self.ahead,
+                at => (at - self.ahead).max(self.burst_until),
             };
             let moves = self.spoofing.moves.first().map_or(Time::NEVER, |one| one.at);
             let next = arrival.min(hosts[0]).min(hosts[1]).min(splitter);
@@ -290,7 +299,7 @@ impl World {
     }
 
     fn wake(&mut self) {
-        let mut outbox = Outbox::default();
+        let mut outbox = self.spoofing.outbox();
         self.splitter.wake(self.now + self.ahead, &mut outbox.context());
         self.send_all(outbox);
     }
@@ -331,7 +340,7 @@ impl World {
                 Some(sent(&snapshot))
             })
             .collect();
-        let mut outbox = Outbox::default();
+        let mut outbox = self.spoofing.outbox();
         self.splitter.wake(old, &mut outbox.context());
         assert!(half_open > 0 || is_due || outbox.packets.is_empty(), "the ends are told");
         self.send_all(outbox);
@@ -345,7 +354,7 @@ impl World {
         let relays = self.splitter.relays_mut();
         let half_open = relays.half_open_connections();
         relays.reset_half_open(old);
-        let mut outbox = Outbox::default();
+        let mut outbox = self.spoofing.outbox();
         self.splitter.wake(old, &mut outbox.context());
         assert!(half_open > 0 || is_due || outbox.packets.is_empty(), "the ends are told");
         self.send_all(outbox);
@@ -364,9 +373,12 @@ impl World {
             Place::Client => 0,
             Place::Server => 1,
             Place::Box => {
-                let mut outbox = Outbox::default();
+                let mut outbox = self.spoofing.outbox();
                 let port = Some(Port(from as u32));
                 let context = &mut outbox.context();
+                if self.spoofing.segments > 1 && self.burst_until < self.now {
+                    self.burst_until = self.now + Duration::from_millis(1);
+                }
                 let now = self.now + self.ahead;
                 let verdict = self.splitter.packet(now, port, &mut packet, context);
                 if verdict == Verdict::Forward {
@@ -570,9 +582,17 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 fn spoofing() -> impl Strategy<Value = Spoofing> {
     let connect = prop_oneof![2 => Just(Connect::EndToEnd), 1 => Just(Connect::First), 1 => Just(Connect::AtOnce)];
     let memory = prop_oneof![2 => Just(None), 1 => (1..200_000_u64).prop_map(Some)];
-    (policy(), connect, hop(), memory, moves()).prop_map(|(policy, connect, hop, memory, moves)| {
-        Spoofing { policy, connect, hop, memory, moves }
-    })
+    let segments = prop_oneof![2 => Just(1), 1 => Just(44)];
+    (policy(), connect, hop(), memory, moves(), segments).prop_map(
+        |(policy, connect, hop, memory, moves, segments)| Spoofing {
+            policy,
+            connect,
+            hop,
+            memory,
+            moves,
+            segments,
+        },
+    )
 }
 
 proptest! {

@@ -63,7 +63,7 @@ soak: ## Longer tests: 100,000 random cases of each property (CASES=n), ten time
 field: setup-gateway ## Downloads over bad hops in namespaces, directly and through lasthopd; as root, with curl
 	@$(BIN)/python bench/field.py
 
-.PHONY: interop throughput fidelity worlds beside spoofing relay marker bench-field field-chaos field-outage field-roaming field-notify field-attack field-policies
+.PHONY: interop throughput fidelity worlds beside spoofing relay marker bench-field field-chaos field-pair field-outage field-roaming field-notify field-attack field-policies
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next six
 	$(BIN)/python bench/kernel.py interop
 
@@ -87,6 +87,9 @@ bench-field: setup-gateway ## lasthopd beside the kernel, PEPsal and HAProxy (FU
 
 field-chaos: setup-gateway ## 10,000 connections through lasthopd under outages, restarts and upgrades, 30 minutes in each mode (CHAOS="--minutes 5 pair")
 	$(BIN)/python bench/field_chaos.py $(CHAOS)
+
+field-pair: setup-gateway ## What a pair of gateways costs the machine: throughput and CPU time; two minutes
+	$(BIN)/python bench/field_pair.py $(PAIR)
 
 field-outage: setup-gateway ## Time from the end of an outage until new data arrives, through lasthopd and others; a quarter of an hour
 	$(BIN)/python bench/field_outage.py

@@ -128,11 +128,11 @@ def busy_s() -> float:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-def throughput(names: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+def throughput(names: Mapping[str, str], of: Sequence[int] = FLOWS) -> Iterator[tuple[str, float]]:
     """Gb/s, and CPU seconds per GB, of some flows from the server to the user."""
     server = namespaces.inside(names["server"], "iperf3", "-s", "--forceflush")
     with namespaces.running(server, lambda printed: "listening" in printed):
-        for flows in FLOWS:
+        for flows in of:
             words = ["iperf3", "-c", SERVER, "-R", "-J", "-C", "cubic", "-t", SECONDS, "-P", flows]
             start, before = time.monotonic(), busy_s()
             done = subprocess.run(

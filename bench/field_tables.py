@@ -213,6 +213,20 @@ def machine(result: Result) -> str:
     return f"{tabular.table(['', *(row['what'] for row in rows)], lines)}\n\n{about}"
 
 
+def pair(result: Result) -> str:
+    """What a pair of gateways costs the machine: a line for each candidate."""
+    keys = {"gbps": "Gb/s", "cpu_s_per_gb": "CPU seconds per GB"}
+    flows = {1: "one flow", 20: "20 flows"}
+    columns = {
+        f"{key}_{n}": f"{words}, {of}" for n, words in flows.items() for key, of in keys.items()
+    }
+    lines = [
+        [row["what"], *(tabular.spread(row[key], 2) for key in columns)] for row in result["rows"]
+    ]
+    about = f"*Runs of each, in turn: {result['repeats']}. {machine_of(result)}*"
+    return f"{tabular.table(['', *columns.values()], lines)}\n\n{about}"
+
+
 def attack(result: Result) -> str:
     """Goodput, CPU time and memory under attack."""
     lines = [

@@ -71,6 +71,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "field-sizes": ("field-sizes.json", field_tables.sizes),
     "field-machine": ("field-machine.json", field_tables.machine),
     "field-outage": ("field-outage.json", field_tables.outage),
+    "field-pair": ("field-pair.json", field_tables.pair),
     "field-roaming": ("field-roaming.json", field_tables.roaming),
     "field-notify": ("field-notify.json", field_tables.notify),
     "field-chaos": ("field-chaos.json", field_tables.chaos),

@@ -69,7 +69,6 @@ impl Sockets {
         self.turn = (self.turn + 1) % (OWN + OTHERS);
         let [first, second] =
             if own_first { [&self.own, &self.any] } else { [&self.any, &self.own] };
-        let is_none = |received: &io::Result<_>| matches!(received, Err(error) if error.kind() == ErrorKind::WouldBlock);
         let received = first.recv_from(memory);
         if !is_none(&received) {
             return received;
@@ -86,6 +85,11 @@ impl Sockets {
             warn!(%error, "a flood of datagrams can keep out those of the other gateway");
         }
     }
+}
+
+/// Whether no datagram waits.
+fn is_none<T>(received: &io::Result<T>) -> bool {
+    received.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
 /// Whether an address is free, and whether the kernel can check codes there.

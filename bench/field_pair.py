@@ -1,11 +1,11 @@
 """What a pair of gateways costs the machine: a fast network of veth devices, without an emulator.
 
-python bench/field_pair.py [--repeats 3] [--add NAME=PROGRAM]
+python bench/field_pair.py [--repeats 3] [--beside NAME=PROGRAM]
 
 Throughput and CPU time of one and of twenty flows (iperf3) from a server to a user, with two
 gateways between them and without. CPU time is that of the whole machine (/proc/stat), with both
-ends and both gateways, so nothing else may run on it. `--add` measures another `lasthopd`, in turn
-with the present one. It needs root.
+ends and both gateways, so nothing else may run on it. `--beside` measures another `lasthopd`, in
+turn with the present one; its values are printed and not kept. It needs root.
 """
 
 from __future__ import annotations
@@ -64,17 +64,26 @@ def gateways(names: Mapping[str, str], program: Path) -> Iterator[None]:
             raise namespaces.Problem("the gateways have carried no connection")
 
 
+def named(words: str) -> tuple[str, Path]:
+    """A name and a program."""
+    name, found, file = words.partition("=")
+    if not (name and found and Path(file).is_file()):
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=PROGRAM, and a program there, got {words!r}"
+        )
+    return name, Path(file)
+
+
 def main() -> int:
     """Measures, keeps the results and prints them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--add", action="append", default=[], metavar="NAME=PROGRAM")
+    parser.add_argument("--beside", action="append", default=[], type=named, metavar="NAME=PROGRAM")
     options = parser.parse_args()
     namespaces.need("ip", "iperf3")
     namespaces.ended_in_order()
-    added = dict(words.split("=", 1) for words in options.add)
-    programs = {DIRECT: None, "lasthopd": field_path.lasthopd()}
-    programs |= {name: Path(file) for name, file in added.items()}
+    kept: dict[str, Path | None] = {DIRECT: None, "lasthopd": field_path.lasthopd()}
+    programs = kept | dict(options.beside)
     found: dict[str, dict[str, list[float]]] = {name: {} for name in programs}
     for _ in range(options.repeats):
         for name, program in programs.items():
@@ -89,7 +98,8 @@ def main() -> int:
         for name, values in found.items()
     ]
     head = {"experiment": "field-pair", **record.circumstances(), "repeats": options.repeats}
-    record.keep(record.RESULTS / "field-pair.json", {**head, "rows": rows})
+    of_book = [row for row in rows if row["what"] in kept]
+    record.keep(record.RESULTS / "field-pair.json", {**head, "rows": of_book})
     for row in rows:
         print(json.dumps(row))
     return 0

@@ -1,11 +1,12 @@
-//! Codes of transport packets: who does not know the session's key can make none for a number that was not used yet. A
-//! receiver's kernel can check them, and so give forged packets no place in the queue of those that the peer sent.
+//! Message authentication codes of the headers of transport packets. The receiver's kernel can check them, and so keep
+//! forged packets out of the queue of those that the peer sent.
 
 use crate::packet::CODE;
 use core::fmt;
 use siphasher::sip::SipHasher24;
 
-/// The key of the codes of a session's packets in one direction. Whoever has it can open and forge none.
+/// The key of the authentication codes of a session's headers in one direction. It neither opens a packet nor makes its
+/// tag: who has it can only fill the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CodeKey([u8; 16]);
 
@@ -22,7 +23,7 @@ impl CodeKey {
         &self.0
     }
 
-    /// The code of a packet with this receiver's index and number: the lower half of SipHash-2-4 over both as they are in
+    /// The authentication code of a packet with this receiver's index and number: the lower half of SipHash-2-4 over both as they are in
     /// its header.
     #[must_use]
     pub fn code(&self, index: u32, number: u32) -> [u8; CODE] {

@@ -70,7 +70,7 @@
 //! | --- | --- | --- |
 //! | unknown version, type or session, wrong length | none | 10 |
 //! | number that has arrived | a look at a bitmap | 10 |
-//! | forged data, with the index of a session, which only those on the path know | one code of 8 bytes | 20 |
+//! | forged data, with the index of a session, which only those on the path know | one code of 8 bytes | 30 |
 //! | a packet of the peer's, with 1400 bytes, that was changed on its way | one tag | 600 |
 //! | forged handshake message | one code of 70 bytes | 800 |
 //! | replayed initiation | one code, and a reply of half its size with another | 1600 |

@@ -7,7 +7,7 @@ pub(crate) const VERSION: u8 = 2;
 
 /// The length of a message authentication code, bytes.
 pub(crate) const MAC: usize = 16;
-/// The length of the code of a transport packet, bytes.
+/// The length of the authentication code of a transport header, bytes.
 pub(crate) const CODE: usize = 4;
 /// The length of what a handshake message carries encrypted: index and instance.
 pub(crate) const CONTENTS: usize = 12;
@@ -53,7 +53,7 @@ pub(crate) struct Header {
     pub(crate) receiver: u32,
     /// The packet's number, which is the nonce.
     pub(crate) counter: u32,
-    /// What one who does not know the session's key cannot compute.
+    /// The message authentication code of index and number.
     pub(crate) code: [u8; CODE],
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct Session {
 pub struct Recognition {
     /// The receiver's index, which they have.
     pub index: u32,
-    /// The key of their codes.
+    /// The key of their authentication codes.
     pub codes: CodeKey,
 }
 

@@ -72,9 +72,9 @@ fn the_primitives_give_the_published_handshake() {
     ];
     let [forward, backward] = split(&mut initiator);
     for (turn, (payload, published)) in packets.into_iter().enumerate() {
-        let cipher = if turn % 2 == 0 { &forward } else { &backward };
+        let key = if turn % 2 == 0 { &forward } else { &backward };
         let mut text = unhex(payload);
-        let tag = encrypt(&cipher.cipher, turn as u64 / 2, &[], &mut text).unwrap();
+        let tag = encrypt(&key.cipher, turn as u64 / 2, &[], &mut text).unwrap();
         assert_eq!([&text[..], &tag].concat(), unhex(published));
     }
 }

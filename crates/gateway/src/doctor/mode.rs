@@ -134,7 +134,7 @@ fn esp_key(esp: &Esp) -> Finding {
 
 /// The port, and the BPF program that tells the other gateway's datagrams there.
 fn port(peer: &Peer) -> Vec<Finding> {
-    const CODES: &str = "codes of datagrams";
+    const CODES: &str = "authentication codes";
     let about = format!("UDP at {}", peer.listen);
     let codes = match peer::try_listen(peer.listen) {
         Ok(codes) => codes,

@@ -193,7 +193,7 @@ fn the_examination_says_whether_the_kernel_can_check_the_codes_of_a_pairs_datagr
         ));
         let found = || {
             let mut findings = examine(&gateway, false);
-            findings.retain(|finding| finding.about == "codes of datagrams");
+            findings.retain(|finding| finding.about == "authentication codes");
             findings
         };
         let severities = |findings: Vec<Finding>| -> Vec<_> {

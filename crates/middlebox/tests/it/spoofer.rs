@@ -190,6 +190,8 @@ struct World {
     ahead: Duration,
     /// A burst of packets for the splitter lasts so long, and it is not woken before.
     burst_until: Time,
+    /// Packets with data that the splitter has sent to the client.
+    to_client: u32,
     paths: [Path; 2],
     random: Random,
 }
@@ -254,6 +256,7 @@ impl World {
             spoofing,
             ahead: Duration::ZERO,
             burst_until: Time::ZERO,
+            to_client: 0,
             paths,
             random: stream("paths"),
         }
@@ -405,6 +408,7 @@ impl World {
     fn send_all(&mut self, outbox: Outbox) {
         for packet in outbox.into_packets() {
             let to = if packet.ip.destination == CLIENT { Place::Client } else { Place::Server };
+            self.to_client += u32::from(to == Place::Client && packet.payload.len > 0);
             self.fly(Place::Box, to, packet);
         }
     }
@@ -633,4 +637,42 @@ proptest! {
             prop_assert!(statistics.held_at_most <= most, "{} of {}", statistics.held_at_most, most);
         }
     }
+}
+
+#[test]
+fn what_comes_in_a_burst_leaves_in_units() {
+    let path = |delay| Path {
+        delay,
+        jitter: Duration::ZERO,
+        loss: 0.0,
+        duplication: 0.0,
+        marks: 0.0,
+        cut_at: Time::NEVER,
+    };
+    let plan = |size| Plan {
+        size,
+        waits: false,
+        reads_every: None,
+        aborts_at: None,
+        ecn: EcnMode::default(),
+        vanishes_at: None,
+    };
+    let packets = |segments| {
+        let spoofing = Spoofing {
+            policy: Policy::default(),
+            connect: Connect::EndToEnd,
+            hop: None,
+            memory: None,
+            moves: Vec::new(),
+            segments,
+        };
+        let paths = [path(Duration::from_millis(1)); 2];
+        let mut world = World::new(1, [plan(0), plan(500_000)], paths, spoofing);
+        assert!(world.run(Time::ZERO + Duration::from_secs(600)));
+        world.check_complete().unwrap();
+        world.to_client
+    };
+    let (one_by_one, in_units) = (packets(1), packets(44));
+    assert!(one_by_one >= 500_000 / 1460);
+    assert!(4 * in_units < one_by_one, "{in_units} packets, and {one_by_one} one by one");
 }

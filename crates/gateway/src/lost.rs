@@ -7,7 +7,7 @@ use middlebox::Resets;
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::info;
-use wire::{Body, Flags, Packet, Segment};
+use wire::{Body, Packet};
 
 /// Ends that are to be reset, and the journal, from which they are known.
 pub(crate) struct Lost {
@@ -51,6 +51,7 @@ impl Lost {
 
     /// A connection has begun.
     pub(crate) fn on_began(&mut self, connection: FourTuple) {
+        self.resets.forget(&connection);
         if let Some(journal) = &self.journal {
             lock(journal).add(connection);
         }
@@ -68,20 +69,16 @@ impl Lost {
         self.resets.len()
     }
 
-    /// Whether a packet, which is of no connection that goes on, is to be answered with a reset.
-    pub(crate) fn refuses(&mut self, packet: &Packet) -> bool {
+    /// Whether a packet, which is of no connection that goes on, is from an end that is to be reset.
+    pub(crate) fn refuses(&mut self, now: Time, packet: &Packet) -> bool {
         let Body::Tcp(segment) = &packet.body else { return false };
         let to = FourTuple::of_segment(&packet.ip, segment);
-        if !self.resets.take(&to) {
+        if !self.is_lost(&to) {
             return false;
         }
-        // Its sender has begun another connection, or given this one up.
-        let is_known = !opens(segment) && !segment.flags.contains(Flags::RST);
-        if opens(segment) {
-            self.resets.take(&to.reversed());
-        }
+        let is_lost = self.resets.take(now, &to, segment.flags);
         self.forget(&to);
-        is_known
+        is_lost
     }
 
     pub(crate) fn poll_timeout(&self) -> Time {
@@ -97,11 +94,15 @@ impl Lost {
 
     /// One end of a connection is no longer to be reset. If the other is not either, it is over.
     fn forget(&mut self, connection: &FourTuple) {
-        let other = connection.reversed();
-        if !self.resets.contains(connection) && !self.resets.contains(&other) {
+        if !self.is_lost(connection) {
             self.on_ended(connection);
-            self.on_ended(&other);
+            self.on_ended(&connection.reversed());
         }
+    }
+
+    /// Whether an end of a connection is still to be reset.
+    fn is_lost(&self, connection: &FourTuple) -> bool {
+        self.resets.contains(connection) || self.resets.contains(&connection.reversed())
     }
 
     /// The gateway ends, and has reset all that it carries. The last worker removes the file, if none needs it.
@@ -114,8 +115,4 @@ impl Lost {
             journal.into_inner().unwrap_or_else(PoisonError::into_inner).discard();
         }
     }
-}
-
-fn opens(segment: &Segment) -> bool {
-    segment.flags & (Flags::SYN | Flags::ACK) == Flags::SYN
 }

@@ -212,7 +212,7 @@ impl Middlebox for Plane {
         };
         let verdict = self.get_mut().packet(now, from, packet, cx);
         self.note_changes();
-        if verdict == Verdict::Forward && self.lost.refuses(packet) {
+        if verdict == Verdict::Forward && self.lost.refuses(now, packet) {
             self.relays().reset_sender(packet);
             self.get_mut().wake(now, cx);
             return Verdict::Consume;

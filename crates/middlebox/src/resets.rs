@@ -8,6 +8,10 @@ use wire::{Flags, Ip, Packet, Segment, SeqNumber};
 /// The ends of connections whose state is lost. The box does not know their sequence numbers: it
 /// sends a segment that cannot be acceptable, which makes the end show them (RFC 5961 §4, RFC 9293
 /// §3.10.7.4), and the answer is to be answered with a reset, which is exact.
+///
+/// The reset can be lost, and what the end sends until it arrives must not reach the other end, which
+/// would take it for a part of the stream. So the end is asked again: without a connection, it answers
+/// with a reset (RFC 9293 §3.10.7.1), and is one of these no longer.
 #[derive(Debug)]
 pub struct Resets {
     /// By the connection, as the other end names it.
@@ -22,10 +26,12 @@ pub struct Resets {
 struct Pending {
     tries: u32,
     next: Time,
+    /// It has sent a segment, and a reset is on its way to it.
+    is_answered: bool,
 }
 
 impl Resets {
-    /// How often an end is made to answer.
+    /// How often an end is asked.
     const TRIES: u32 = 6;
     /// The time until the second try; it doubles.
     const WAIT: Duration = Duration::from_millis(500);
@@ -45,16 +51,42 @@ impl Resets {
     /// The remote end of a connection is to be reset, whose other end names it so.
     pub fn add(&mut self, now: Time, connection: FourTuple) {
         if self.pending.len() < Resets::MOST && !self.pending.contains_key(&connection) {
-            self.pending.insert(connection, Pending { tries: 0, next: now });
+            self.pending.insert(connection, Pending { tries: 0, next: now, is_answered: false });
             self.due.insert((now, connection));
         }
     }
 
-    /// A segment has arrived; `to` names its connection as its receiver does. Returns whether it is
-    /// of an end that is to be reset.
-    pub fn take(&mut self, to: &FourTuple) -> bool {
-        let Some(pending) = self.pending.remove(to) else { return false };
-        self.due.remove(&(pending.next, *to));
+    /// A segment of no connection that the box knows; `to` names its connection as its receiver does.
+    /// Returns whether it is from one of these ends: it goes no further, and unless it is a reset, it is
+    /// to be answered with one.
+    pub fn take(&mut self, now: Time, to: &FourTuple, flags: Flags) -> bool {
+        if flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN {
+            self.forget(to);
+            return false;
+        }
+        if flags.contains(Flags::RST) {
+            return self.remove(to);
+        }
+        let Some(pending) = self.pending.get_mut(to) else { return false };
+        if !pending.is_answered {
+            pending.is_answered = true;
+            pending.tries = pending.tries.min(Resets::TRIES - 1);
+            self.due.remove(&(pending.next, *to));
+            pending.next = now;
+            self.due.insert((now, *to));
+        }
+        true
+    }
+
+    /// Another connection begins between the same ends.
+    pub fn forget(&mut self, connection: &FourTuple) {
+        self.remove(connection);
+        self.remove(&connection.reversed());
+    }
+
+    fn remove(&mut self, connection: &FourTuple) -> bool {
+        let Some(pending) = self.pending.remove(connection) else { return false };
+        self.due.remove(&(pending.next, *connection));
         true
     }
 
@@ -82,7 +114,8 @@ impl Resets {
         self.due.first().map_or(Time::NEVER, |&(at, _)| at.max(self.not_before))
     }
 
-    /// Sends what is due. Those that have not answered are passed to `silent`, and given up.
+    /// Sends what is due, which is to be after the answers to what was taken. Ends that no longer answer
+    /// are passed to `silent`, and given up.
     pub fn send(&mut self, now: Time, cx: &mut Context<'_>, mut silent: impl FnMut(FourTuple)) {
         if self.not_before > now {
             return;

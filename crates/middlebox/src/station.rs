@@ -336,7 +336,7 @@ impl<E: Exchange> BaseStation<E> {
             return Verdict::Consume;
         }
         // Its state is lost: its sender must not wait in vain.
-        let wants_reset = self.resets.take(&ends);
+        let wants_reset = self.resets.take(now, &ends, segment.flags);
         if is_lost || wants_reset {
             self.counts.refused += 1;
             self.relays.reset_sender(packet);
@@ -383,9 +383,9 @@ impl<E: Exchange> BaseStation<E> {
         self.carry_out(now);
         self.open_incoming(now);
         self.outgoing.drain(..).for_each(|packet| cx.send(packet));
+        self.relays.transmit(now, &mut Sending::new(cx));
         // An end that does not answer is gone.
         self.resets.send(now, cx, |_| ());
-        self.relays.transmit(now, &mut Sending::new(cx));
         self.exchange.transmit(now, cx);
     }
 }

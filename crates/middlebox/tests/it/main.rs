@@ -3,5 +3,6 @@
 
 mod handoffs;
 mod messages;
+mod resets;
 mod snoop;
 mod spoofer;

@@ -132,6 +132,10 @@ impl Underlay for Way {
         }
     }
 
+    fn flush(&mut self) {
+        tunnel::flush(self.sockets.sender());
+    }
+
     fn on_way_changed(&mut self, now: Time) {
         self.tunnel.on_way_changed(now, self.sockets.sender());
     }

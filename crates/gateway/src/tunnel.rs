@@ -5,9 +5,9 @@ use channel::{
     Channel, Config, ConfigError, Event, HEADER, OVERHEAD, Recognition, TAG, system_entropy,
 };
 use live::inline::{Change, Received};
-use live::sockopt;
+use live::{UdpSender, sockopt};
 use std::collections::VecDeque;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::{Range, RangeInclusive};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -127,7 +127,7 @@ impl Tunnel {
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        socket: &UdpSocket,
+        sender: &mut UdpSender,
         (len, from): (usize, SocketAddr),
         memory: &mut [u8],
     ) -> Received {
@@ -137,7 +137,7 @@ impl Tunnel {
             let start = payload.as_ptr() as usize - base;
             start..start + payload.len()
         });
-        self.serve(now, socket);
+        self.serve(now, sender);
         let payload = payload.or_else(|| {
             let joined = self.channel.take_joined()?;
             memory.get_mut(..joined.len())?.copy_from_slice(&joined);
@@ -165,7 +165,7 @@ impl Tunnel {
     pub(crate) fn send(
         &mut self,
         now: Time,
-        socket: &UdpSocket,
+        sender: &mut UdpSender,
         srp: &Srp,
         append: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) {
@@ -175,9 +175,9 @@ impl Tunnel {
         if srp.write(&mut buffer).is_ok() && append(&mut buffer) {
             buffer.resize(buffer.len() + TAG, 0);
             if buffer.len() > OVERHEAD + self.channel.longest_payload() {
-                self.send_parts(now, socket, &buffer[HEADER..buffer.len() - TAG]);
+                self.send_parts(now, sender, &buffer[HEADER..buffer.len() - TAG]);
             } else if let Ok(address) = self.channel.seal(now, &mut buffer) {
-                self.send_to(socket, &buffer, address);
+                note(sender.send(&buffer, address));
             }
         }
         buffer.clear();
@@ -185,25 +185,16 @@ impl Tunnel {
     }
 
     /// Sends what was cut when longer packets reached the peer.
-    fn send_parts(&mut self, now: Time, socket: &UdpSocket, payload: &[u8]) {
+    fn send_parts(&mut self, now: Time, sender: &mut UdpSender, payload: &[u8]) {
         let mut sealed = Vec::new();
         let keep = |part: &[u8], address| sealed.push((part.to_vec(), address));
         // Without a session it is lost, too.
         let _ = self.channel.seal_parts(now, payload, &mut Vec::new(), keep);
-        sealed.iter().for_each(|(part, address)| self.send_to(socket, part, *address));
-    }
-
-    fn send_to(&self, socket: &UdpSocket, datagram: &[u8], address: SocketAddr) {
-        // What is not sent is lost, as on any network.
-        if let Err(error) = socket.send_to(datagram, address)
-            && error.kind() != ErrorKind::WouldBlock
-        {
-            warn!(%error, %address, "a datagram to {} was not sent", self.called);
-        }
+        sealed.iter().for_each(|(part, address)| note(sender.send(part, *address)));
     }
 
     /// Takes note of the channel's events, and sends what it has to send.
-    fn serve(&mut self, now: Time, socket: &UdpSocket) {
+    fn serve(&mut self, now: Time, sender: &mut UdpSender) {
         let (called, [_, peer]) = (self.called, self.names);
         while let Some(event) = self.channel.poll_event() {
             let address = self.channel.address();
@@ -234,23 +225,23 @@ impl Tunnel {
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(address) = self.channel.poll_path_probe(now, &mut buffer) {
-            send_whole(socket, &buffer, address);
+            send_whole(sender.socket(), &buffer, address);
         }
         while let Some(address) = self.channel.poll_transmit(now, &mut buffer) {
-            self.send_to(socket, &buffer, address);
+            note(sender.send(&buffer, address));
         }
         buffer.clear();
         self.buffer = buffer;
     }
 
     /// The peer may hear again, or be reached by another way: it is asked at once.
-    pub(crate) fn on_way_changed(&mut self, now: Time, socket: &UdpSocket) {
+    pub(crate) fn on_way_changed(&mut self, now: Time, sender: &mut UdpSender) {
         if self.is_up {
             // What was lost is sent again without waiting for the answer.
             self.changes.push_back(Change::Up(self.names[1]));
         }
         self.channel.ask();
-        self.handle_timeout(now, socket);
+        self.handle_timeout(now, sender);
     }
 
     /// The next change.
@@ -264,9 +255,23 @@ impl Tunnel {
     }
 
     /// Handles what is due, and sends what has to be sent.
-    pub(crate) fn handle_timeout(&mut self, now: Time, socket: &UdpSocket) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, sender: &mut UdpSender) {
         self.channel.handle_timeout(now);
-        self.serve(now, socket);
+        self.serve(now, sender);
+    }
+}
+
+/// Sends what waits of datagrams.
+pub(crate) fn flush(sender: &mut UdpSender) {
+    note(sender.flush());
+}
+
+/// What is not sent is lost, as on any network.
+fn note(sent: io::Result<()>) {
+    if let Err(error) = sent
+        && error.kind() != ErrorKind::WouldBlock
+    {
+        warn!(%error, "a datagram was not sent");
     }
 }
 

@@ -31,6 +31,7 @@ pub mod stack;
 mod steering;
 pub mod transfer;
 pub mod tun;
+mod udp_sender;
 mod virtio;
 
 pub use bytes::Bytes;
@@ -45,3 +46,4 @@ pub use netlink::Netlink;
 pub use session_queue::SessionQueue;
 pub use socket::{Program, Socket, Stream};
 pub use tun::{Offload, Tun};
+pub use udp_sender::UdpSender;

@@ -3,19 +3,20 @@
 
 use super::{Guests, Tunnels};
 use crate::peer::listen;
+use crate::tunnel;
 use base::Time;
-use live::Netlink;
 use live::inline::{Change, Received, Underlay};
+use live::{Netlink, UdpSender};
 use middlebox::mhp::Keys;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use wire::{Body, Ip, Mobility, MobilityMessage, Packet};
 
 /// The socket.
 pub(crate) struct Messages {
-    socket: UdpSocket,
+    sender: UdpSender,
     is_ipv6_socket: bool,
     /// The interface of the hop: an address of the link alone is one of its link.
     interface: String,
@@ -71,9 +72,10 @@ impl Messages {
     ) -> io::Result<Messages> {
         let socket = listen(SocketAddr::from((Ipv6Addr::UNSPECIFIED, Mobility::PORT)))?;
         let is_ipv6_socket = socket.local_addr()?.is_ipv6();
+        let sender = UdpSender::new(socket);
         let (interface, netlink) =
             (interface.to_owned(), Netlink::open().map_err(io::Error::other)?);
-        Ok(Messages { socket, is_ipv6_socket, interface, netlink, own, keys, tunnels, of })
+        Ok(Messages { sender, is_ipv6_socket, interface, netlink, own, keys, tunnels, of })
     }
 
     /// Where a peer listens.
@@ -113,7 +115,7 @@ impl Messages {
                     if attached.incarnation.replace(incarnation).is_some_and(|it| it != incarnation)
                     {
                         tunnels.close(source);
-                        tunnels.on_attach(now, &self.socket, own, source);
+                        tunnels.on_attach(now, &mut self.sender, own, source);
                     }
                     // What is sent at once, when transfer resumes, is not to be lost.
                     if !tunnels.is_connected(now, source) {
@@ -144,7 +146,7 @@ impl Messages {
         if attached.station != Some(station) {
             *attached = Attached { station: Some(station), ..Attached::default() };
         }
-        tunnels.on_attach(now, &self.socket, own, station);
+        tunnels.on_attach(now, &mut self.sender, own, station);
     }
 
     /// Takes a datagram that is no message.
@@ -161,7 +163,7 @@ impl Messages {
         };
         let ends = (self.own(source), source, is_expected);
         match &mut self.tunnels {
-            Some(tunnels) => tunnels.receive(now, &self.socket, ends, (len, memory)),
+            Some(tunnels) => tunnels.receive(now, &mut self.sender, ends, (len, memory)),
             None => Received::Other,
         }
     }
@@ -173,14 +175,14 @@ impl Underlay for Messages {
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.sender.socket().as_fd()
     }
 
     fn receive(&mut self, now: Time, memory: &mut [u8]) -> Received {
         if let Some(answer) = self.take_answer(now) {
             return Received::Packet(answer, 0..0);
         }
-        let (len, source) = match self.socket.recv_from(memory) {
+        let (len, source) = match self.sender.socket().recv_from(memory) {
             Ok((len, from)) if from.port() == Mobility::PORT => (len, from.ip().to_canonical()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::Nothing,
             // Of another program; or an ICMP error about a datagram that was sent.
@@ -205,18 +207,22 @@ impl Underlay for Messages {
         match &packet.body {
             Body::Mobility(message) => {
                 // What is not sent is lost, as on any network; it is sent again.
-                let _ = self.socket.send_to(&message.to_bytes(), self.place(peer));
+                let _ = self.sender.socket().send_to(&message.to_bytes(), self.place(peer));
                 if matches!(message.message, MobilityMessage::Attach { .. }) {
                     self.on_attach(now, peer);
                 }
             }
             Body::Srp(srp) => {
                 if let Some(tunnels) = &mut self.tunnels {
-                    tunnels.send(now, &self.socket, (peer, srp), append);
+                    tunnels.send(now, &mut self.sender, (peer, srp), append);
                 }
             }
             _ => {}
         }
+    }
+
+    fn flush(&mut self) {
+        tunnel::flush(&mut self.sender);
     }
 
     fn poll_change(&mut self) -> Option<Change> {
@@ -229,7 +235,7 @@ impl Underlay for Messages {
 
     fn handle_timeout(&mut self, now: Time) {
         if let Some(tunnels) = &mut self.tunnels {
-            tunnels.handle_timeout(now, &self.socket);
+            tunnels.handle_timeout(now, &mut self.sender);
         }
     }
 }

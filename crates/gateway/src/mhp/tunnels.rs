@@ -4,9 +4,10 @@ use super::NetworkKey;
 use crate::tunnel::{self, Mtu, Tunnel};
 use base::{Duration, Time};
 use channel::{PresharedKey, SecretKey};
+use live::UdpSender;
 use live::inline::{Change, Received};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use tracing::warn;
 use wire::{Mobility, Srp};
 
@@ -128,14 +129,14 @@ impl Tunnels {
     pub(crate) fn on_attach(
         &mut self,
         now: Time,
-        socket: &UdpSocket,
+        sender: &mut UdpSender,
         own: IpAddr,
         station: IpAddr,
     ) {
         let others: Vec<IpAddr> = self.open.keys().copied().filter(|it| *it != station).collect();
         others.into_iter().for_each(|other| self.close(other));
         if let Some(tunnel) = self.with(now, own, station) {
-            tunnel.on_way_changed(now, socket);
+            tunnel.on_way_changed(now, sender);
         }
         self.note(station);
     }
@@ -157,7 +158,7 @@ impl Tunnels {
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        socket: &UdpSocket,
+        sender: &mut UdpSender,
         (own, peer, is_expected): (IpAddr, IpAddr, bool),
         (len, memory): (usize, &mut [u8]),
     ) -> Received {
@@ -170,7 +171,7 @@ impl Tunnels {
             return Received::Other;
         };
         let from = SocketAddr::new(peer, Mobility::PORT);
-        let received = tunnel.receive(now, socket, (len, from), memory);
+        let received = tunnel.receive(now, sender, (len, from), memory);
         self.note(peer);
         received
     }
@@ -179,12 +180,12 @@ impl Tunnels {
     pub(crate) fn send(
         &mut self,
         now: Time,
-        socket: &UdpSocket,
+        sender: &mut UdpSender,
         (peer, srp): (IpAddr, &Srp),
         append: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) {
         if let Some(open) = self.open.get_mut(&peer) {
-            open.tunnel.send(now, socket, srp, append);
+            open.tunnel.send(now, sender, srp, append);
         }
         self.note(peer);
     }
@@ -210,11 +211,11 @@ impl Tunnels {
         self.due.first().map_or(Time::NEVER, |(due, _)| *due)
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Time, socket: &UdpSocket) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, sender: &mut UdpSender) {
         let due: Vec<_> = self.due.iter().take_while(|(due, _)| *due <= now).copied().collect();
         for (_, peer) in due {
             if let Some(open) = self.open.get_mut(&peer) {
-                open.tunnel.handle_timeout(now, socket);
+                open.tunnel.handle_timeout(now, sender);
             }
             self.note(peer);
         }
@@ -225,7 +226,7 @@ impl Tunnels {
 mod tests {
     use super::*;
     use live::namespace::Namespace;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, UdpSocket};
 
     fn key() -> NetworkKey {
         let preshared = PresharedKey::generate(&mut channel::system_entropy).unwrap();
@@ -254,6 +255,7 @@ mod tests {
         };
         let check = || {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+            let mut sender = UdpSender::new(socket);
             // Those of a mobile host begin a handshake, which is repeated.
             let mut tunnels = with_peers(End::Mobile, 5);
             let mut handled = 0;
@@ -261,7 +263,7 @@ mod tests {
                 let least = tunnels.open.values().map(|open| open.tunnel.poll_timeout()).min();
                 let now = tunnels.poll_timeout();
                 assert_eq!(Some(now), least);
-                tunnels.handle_timeout(now, &socket);
+                tunnels.handle_timeout(now, &mut sender);
                 assert!(tunnels.open.values().all(|open| open.tunnel.poll_timeout() > now));
                 handled += 1;
                 if handled == 25 {
@@ -283,6 +285,7 @@ mod tests {
         };
         let check = || {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+            let mut sender = UdpSender::new(socket);
             // All of them have something to send. Those that are said to be due later show it if they are looked at.
             let mut tunnels = with_peers(End::Mobile, 4000);
             let [now, later] = [0, 3600].map(|secs| Time::ZERO + Duration::from_secs(secs));
@@ -297,7 +300,7 @@ mod tests {
                 all.filter(|open| open.tunnel.poll_timeout() != now || open.due == now).count()
             };
             assert_eq!((tunnels.poll_timeout(), looked_at(&tunnels)), (now, 4));
-            tunnels.handle_timeout(now, &socket);
+            tunnels.handle_timeout(now, &mut sender);
             assert!(tunnels.poll_change().is_none());
             let next = tunnels.poll_timeout();
             assert!(now < next && next < later, "{next:?}");

@@ -3,7 +3,7 @@
 
 use crate::network;
 use channel::Recognition;
-use live::SessionQueue;
+use live::{SessionQueue, UdpSender};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
@@ -23,7 +23,7 @@ const OTHERS: u32 = 8;
 /// Both sockets.
 pub(super) struct Sockets {
     /// For all other datagrams, and for what is sent.
-    any: UdpSocket,
+    any: UdpSender,
     /// For those of the channel's sessions.
     own: UdpSocket,
     queue: SessionQueue,
@@ -48,14 +48,15 @@ impl Sockets {
         let either = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         watch(&either, &any)?;
         watch(&either, &own)?;
+        let any = UdpSender::new(any);
         let mut sockets = Sockets { any, own, queue, turn: 0, either };
         sockets.set_sessions([].into_iter());
         Ok(sockets)
     }
 
     /// The one that sends.
-    pub(super) fn sender(&self) -> &UdpSocket {
-        &self.any
+    pub(super) fn sender(&mut self) -> &mut UdpSender {
+        &mut self.any
     }
 
     /// To be waited for.
@@ -67,8 +68,8 @@ impl Sockets {
     pub(super) fn receive(&mut self, memory: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let own_first = self.turn < OWN;
         self.turn = (self.turn + 1) % (OWN + OTHERS);
-        let [first, second] =
-            if own_first { [&self.own, &self.any] } else { [&self.any, &self.own] };
+        let (own, any) = (&self.own, self.any.socket());
+        let [first, second] = if own_first { [own, any] } else { [any, own] };
         let received = first.recv_from(memory);
         if !is_none(&received) {
             return received;

@@ -52,9 +52,12 @@ pub trait Underlay: Send {
     /// Datagrams that were no packets of the peer's: garbage, replayed ones and forged ones.
     fn refused(&self) -> u64;
 
-    /// Sends a packet, whose payload `append` appends; if it says that it cannot, nothing is sent. A packet that is
-    /// sent may be lost.
+    /// Sends a packet, perhaps with the next [`Underlay::flush`], whose payload `append` appends; if it says that it
+    /// cannot, nothing is sent. A packet that is sent may be lost.
     fn send(&mut self, now: Time, packet: &Packet, append: &mut dyn FnMut(&mut Vec<u8>) -> bool);
+
+    /// Sends what has waited for others.
+    fn flush(&mut self) {}
 
     /// The device below is up again, or has another address or route: the peer is to be asked at once.
     fn on_way_changed(&mut self, _now: Time) {}

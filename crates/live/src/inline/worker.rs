@@ -112,7 +112,7 @@ impl<B: Middlebox> Worker<B> {
             if self.middlebox.next_wake() <= now {
                 self.wake(now);
             }
-            self.devices.iter_mut().for_each(Device::flush);
+            self.flush();
             let removed = self.devices.iter().any(|device| device.removed);
             let goes_on = self.obey();
             if removed || !goes_on {
@@ -139,7 +139,15 @@ impl<B: Middlebox> Worker<B> {
             let to = &mut self.devices[from.other() as usize];
             self.passing[from as usize].write_all(|packet| to.write(packet));
         }
+        self.flush();
+    }
+
+    /// Sends what has waited for more.
+    fn flush(&mut self) {
         self.devices.iter_mut().for_each(Device::flush);
+        if let Some(underlay) = &mut self.underlay {
+            underlay.flush();
+        }
     }
 
     /// Passes packets that other workers have read. Says whether there may be more. They come first: what is in the

@@ -13,4 +13,5 @@ mod pair;
 mod programs;
 mod stack;
 mod transfer;
+mod udp_sender;
 mod workers;

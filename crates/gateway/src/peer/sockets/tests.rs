@@ -9,8 +9,8 @@ const NOW: Time = Time::from_nanos(1);
 
 /// Sockets at any port, by the addresses that they listen at, and their port at a loopback address.
 fn listening(any: IpAddr) -> (Sockets, SocketAddr) {
-    let sockets = Sockets::listen((any, 0).into()).unwrap();
-    let port = sockets.sender().local_addr().unwrap().port();
+    let mut sockets = Sockets::listen((any, 0).into()).unwrap();
+    let port = sockets.sender().socket().local_addr().unwrap().port();
     (sockets, (Ipv4Addr::LOCALHOST, port).into())
 }
 
@@ -84,7 +84,7 @@ impl Pair {
                 }
             }
             while self.end.poll_transmit(NOW, &mut bytes).is_some() {
-                let from = self.sockets.sender().local_addr().unwrap();
+                let from = self.sockets.sender().socket().local_addr().unwrap();
                 self.other.handle_datagram(NOW, from, &mut bytes);
             }
         }

@@ -114,7 +114,7 @@ impl Daemon {
         let (network, left) = match before {
             None => {
                 let settings = state.map(|state| state.host_settings.as_path());
-                let (network, queues) = Network::set_up(gateway, settings)?;
+                let (network, queues) = Network::set_up(gateway, &owners, settings)?;
                 (network, queues.into_iter().map(|tuns| (tuns, Vec::new())).collect())
             }
             Some(Before { parts, .. }) => {

@@ -34,7 +34,7 @@ pub(crate) const QUESTION: &str = "handover-format";
 #[must_use]
 pub fn format() -> String {
     let (tcp, srp) = (tcp::Snapshot::VERSION, srp::Snapshot::VERSION);
-    format!("4-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
+    format!("5-{}-{tcp}-{srp}", RelaySnapshot::VERSION)
 }
 
 /// Why there is nothing to go on with.

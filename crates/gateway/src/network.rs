@@ -3,9 +3,10 @@
 
 use crate::host_settings::HostSettings;
 use crate::mhp;
+use live::inline::Owners;
 use live::inline::Side;
 use live::netlink::{self, Family, IpProtocol, Rule};
-use live::{ControlProgram, Error, Netlink, Offload, Tun};
+use live::{Error, Netlink, Offload, QueueProgram, Tun};
 use scenario::{Gateway, Mode};
 use std::io;
 use std::net::IpAddr;
@@ -48,10 +49,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Makes the devices, and directs packets to them. Returns their queues, by worker and by [`Side`].
+    /// Makes the devices, and directs packets to them. Returns their queues, by worker, of which
+    /// each owns its connections, and by [`Side`].
     /// What was set of a mobile host before is kept in the file `settings` until it is set again.
     pub(crate) fn set_up(
         gateway: &Gateway,
+        owners: &Owners,
         settings: Option<&Path>,
     ) -> Result<(Network, Vec<[Tun; 2]>), Error> {
         let netlink = Netlink::open()?;
@@ -62,7 +65,7 @@ impl Network {
             Mode::Mobile => Some(own_addresses(gateway)?),
             _ => None,
         };
-        let program = control_program(gateway);
+        let program = queue_program(gateway, owners);
         let [lan, wan] =
             Side::ALL.map(|side| device(&netlink, gateway, side, own, program.as_ref()));
         let queues = lan?.into_iter().zip(wan?).map(<[Tun; 2]>::from).collect();
@@ -277,39 +280,35 @@ pub(crate) fn queues_rights() -> String {
     bpf_rights("CAP_BPF")
 }
 
-/// Whether SYNs and RSTs should have queues of their own: TCP passes the devices, and one worker reads them. Of several,
-/// each has a queue, which the kernel chooses by the worker that writes the packets of the connection.
+/// Whether SYNs and RSTs should have queues of their own: TCP passes the devices.
 pub(crate) fn needs_control_queues(gateway: &Gateway) -> bool {
-    gateway.workers <= 1 && rules(gateway).iter().any(|rule| rule.protocol == Some(IpProtocol::Tcp))
+    rules(gateway).iter().any(|rule| rule.protocol == Some(IpProtocol::Tcp))
 }
 
 /// Whether SYNs and RSTs have them in the devices of a running gateway that should have them.
-pub(crate) fn has_control_queues(netlink: &Netlink) -> bool {
-    DEVICES.iter().all(|name| netlink.queues(name).is_ok_and(|queues| queues > 2))
+pub(crate) fn has_control_queues(netlink: &Netlink, gateway: &Gateway) -> bool {
+    let expected = 3 * gateway.workers.max(1);
+    DEVICES.iter().all(|name| netlink.queues(name).is_ok_and(|queues| queues as usize >= expected))
 }
 
 /// The program that gives SYNs and RSTs queues of their own, if they should have them and can.
-fn control_program(gateway: &Gateway) -> Option<ControlProgram> {
+fn queue_program(gateway: &Gateway, owners: &Owners) -> Option<QueueProgram> {
     if !needs_control_queues(gateway) {
         return None;
     }
     let refused = |error: &Error| {
         warn!(%error, remedy = queues_rights(), "a flood of SYNs or RSTs can fill the queues of packets of connections");
     };
-    ControlProgram::load().inspect_err(refused).ok()
+    QueueProgram::load(owners).inspect_err(refused).ok()
 }
 
-/// The device of a side: with queues of SYNs and RSTs, if there is the program for them, or with a queue for each worker.
-fn open(
-    name: &str,
-    gateway: &Gateway,
-    program: Option<&ControlProgram>,
-) -> Result<Vec<Tun>, Error> {
+/// The device of a side: with the queues of the program, if there is one, or with a queue for each worker.
+fn open(name: &str, gateway: &Gateway, program: Option<&QueueProgram>) -> Result<Vec<Tun>, Error> {
     // No packet is too long for it: the interfaces' MTUs count.
     const MTU: u16 = u16::MAX;
     if let Some(program) = program {
-        match Tun::open_with_control_queues(name, Offload::Full, MTU, program) {
-            Ok(tun) => return Ok(vec![tun]),
+        match Tun::open_with_program(name, Offload::Full, MTU, program) {
+            Ok(tuns) => return Ok(tuns),
             Err(error) => {
                 warn!(%error, "a flood of SYNs or RSTs can fill the queue of packets of connections")
             }
@@ -325,7 +324,7 @@ fn device(
     gateway: &Gateway,
     side: Side,
     own: Option<[IpAddr; 2]>,
-    program: Option<&ControlProgram>,
+    program: Option<&QueueProgram>,
 ) -> Result<Vec<Tun>, Error> {
     let name = DEVICES[side as usize];
     let tuns = open(name, gateway, program)?;

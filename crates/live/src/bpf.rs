@@ -1,6 +1,8 @@
 //! BPF: the instructions of our programs, and the system call that loads programs and makes maps. No crate that needs
 //! neither clang nor libelf has them.
 
+pub(crate) mod siphash;
+
 use crate::Error;
 use crate::error::Doing;
 use rustix::io::Errno;
@@ -30,6 +32,12 @@ pub(crate) const fn set(to: u8, immediate: i32) -> Instruction {
     instruction(0xb7, to, 0, 0, immediate)
 }
 
+/// `to = immediate`, of 64 bits
+pub(crate) const fn set_64(to: u8, immediate: u64) -> [Instruction; 2] {
+    let [lower, upper] = [immediate as i32, (immediate >> 32) as i32];
+    [instruction(0x18, to, 0, 0, lower), instruction(0, 0, 0, 0, upper)]
+}
+
 /// `to = from`
 pub(crate) const fn copy(to: u8, from: u8) -> Instruction {
     instruction(0xbf, to, from, 0, 0)
@@ -38,6 +46,11 @@ pub(crate) const fn copy(to: u8, from: u8) -> Instruction {
 /// `to &= immediate`
 pub(crate) const fn and(to: u8, immediate: i32) -> Instruction {
     instruction(0x57, to, 0, 0, immediate)
+}
+
+/// `to %= immediate`, without signs
+pub(crate) const fn modulo(to: u8, immediate: i32) -> Instruction {
+    instruction(0x97, to, 0, 0, immediate)
 }
 
 /// `to <<= immediate`
@@ -65,9 +78,68 @@ pub(crate) const fn load_two_bytes(place: i32) -> Instruction {
     instruction(0x28, 0, 0, 0, place)
 }
 
-/// Skips so many instructions.
-pub(crate) const fn skip(count: i16) -> Instruction {
-    instruction(0x05, 0, 0, count, 0)
+/// `r0 =` the two bytes at a place after that in a register.
+pub(crate) const fn load_two_bytes_after(register: u8, place: i32) -> Instruction {
+    instruction(0x48, 0, register, 0, place)
+}
+
+/// `r0 =` the four bytes at a place of the packet.
+pub(crate) const fn load_four_bytes(place: i32) -> Instruction {
+    instruction(0x20, 0, 0, 0, place)
+}
+
+/// Goes on at the label.
+pub(crate) const fn go_to(label: &'static str) -> Step {
+    Step::Jump(instruction(0x05, 0, 0, 0, 0), label)
+}
+
+/// Goes on at the label if `register == immediate`.
+pub(crate) const fn go_if(register: u8, immediate: i32, label: &'static str) -> Step {
+    Step::Jump(skip_if(register, immediate, 0), label)
+}
+
+/// Goes on at the label if `register != immediate`.
+pub(crate) const fn go_unless(register: u8, immediate: i32, label: &'static str) -> Step {
+    Step::Jump(skip_unless(register, immediate, 0), label)
+}
+
+/// Goes on at the label if `a < b`, without signs.
+pub(crate) const fn go_if_below(a: u8, b: u8, label: &'static str) -> Step {
+    Step::Jump(skip_if_below(a, b, 0), label)
+}
+
+/// A step of a program with labels.
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    Do(Instruction),
+    Label(&'static str),
+    /// Goes on at a label, which is later.
+    Jump(Instruction, &'static str),
+}
+
+/// The instructions of a program.
+///
+/// # Panics
+/// If there is no such label.
+pub(crate) fn assemble(steps: &[Step]) -> Vec<Instruction> {
+    let mut program = Vec::new();
+    let mut jumps: Vec<(usize, &str)> = Vec::new();
+    for step in steps {
+        match *step {
+            Step::Do(instruction) => program.push(instruction),
+            Step::Jump(instruction, label) => {
+                jumps.push((program.len(), label));
+                program.push(instruction);
+            }
+            Step::Label(label) => {
+                for (place, _) in jumps.extract_if(.., |(_, to)| *to == label) {
+                    program[place].offset = (program.len() - place - 1) as i16;
+                }
+            }
+        }
+    }
+    assert!(jumps.is_empty(), "no labels for {jumps:?}");
+    program
 }
 
 /// Skips so many instructions if `register == immediate`.
@@ -133,6 +205,11 @@ pub(crate) const fn store_32(address: u8, offset: i16, from: u8) -> Instruction 
     instruction(0x63, address, from, offset, 0)
 }
 
+/// The 64 bits at an offset from an address `= from`.
+pub(crate) const fn store_64(address: u8, offset: i16, from: u8) -> Instruction {
+    instruction(0x7b, address, from, offset, 0)
+}
+
 /// Calls a helper of the kernel: r0 is its result; r1 to r5, its arguments, are undefined then.
 pub(crate) const fn call(helper: i32) -> Instruction {
     instruction(0x85, 0, 0, 0, helper)
@@ -164,6 +241,7 @@ pub(crate) const R5: u8 = 5;
 pub(crate) const R6: u8 = 6;
 pub(crate) const R7: u8 = 7;
 pub(crate) const R8: u8 = 8;
+pub(crate) const R9: u8 = 9;
 /// The end of the stack.
 pub(crate) const R10: u8 = 10;
 

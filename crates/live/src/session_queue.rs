@@ -4,12 +4,16 @@
 //! Both sockets are a group of `SO_REUSEPORT`, and a BPF program chooses the one with the number that it returns. The
 //! program gets the payload of UDP. It finds there the index of a session, the number of the datagram, and a code, which is
 //! the lower half of SipHash-2-4 over both: 4 bytes each from the third byte on, in network byte order.
+//!
+//! Datagrams that have left by one call arrive as one unit where no network card is between both ends, as between namespaces.
+//! Of these the program sees the first. It has not seen the numbers of the others, so a copy of each passes once.
 
 use crate::Error;
+use crate::bpf::siphash::{self, V};
 use crate::bpf::{
     EXIT, Instruction, Map, Program, R0, R1, R2, R3, R4, R5, R7, R8, R10, add, add_immediate, and,
-    call, copy, load_32, load_64, load_map, or, set, shift_left, shift_right, skip_if,
-    skip_if_below, skip_if_same, skip_unless, store_32, to_be_32, to_le_64, xor, xor_immediate,
+    call, copy, load_32, load_64, load_map, set, shift_left, shift_right, skip_if, skip_if_below,
+    skip_if_same, skip_unless, store_32, to_be_32, to_le_64,
 };
 use crate::error::Doing;
 use std::io;
@@ -86,7 +90,8 @@ impl SessionQueue {
         }
         for (index, key) in sessions.iter().filter(|(index, _)| !before.contains(index)) {
             let mut value = [0; VALUE];
-            for (place, word) in value.chunks_exact_mut(8).zip(siphash_state(key)) {
+            let words = [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|n| key[at + n])));
+            for (place, word) in value.chunks_exact_mut(8).zip(siphash::state(words)) {
                 place.copy_from_slice(&word.to_ne_bytes());
             }
             map.insert(index.to_be_bytes(), &value)?;
@@ -95,51 +100,13 @@ impl SessionQueue {
     }
 }
 
-/// The state of SipHash before the first word (Aumasson and Bernstein, 2012, section 2.1).
-fn siphash_state(key: &[u8; 16]) -> [u64; 4] {
-    let [first, second] =
-        [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| key[at + byte])));
-    [
-        first ^ 0x736f_6d65_7073_6575,
-        second ^ 0x646f_7261_6e64_6f6d,
-        first ^ 0x6c79_6765_6e65_7261,
-        second ^ 0x7465_6462_7974_6573,
-    ]
-}
-
-/// The registers of SipHash's state.
-const V: [u8; 4] = [R1, R2, R3, R4];
-
-/// `register <<<= bits`; r5 is undefined then.
-fn rotate_left(register: u8, bits: i32) -> [Instruction; 4] {
-    [copy(R5, register), shift_left(R5, bits), shift_right(register, 64 - bits), or(register, R5)]
-}
-
-/// So many rounds of SipHash (the same, section 2.4).
-fn rounds(count: usize) -> Vec<Instruction> {
-    let [v0, v1, v2, v3] = V;
-    // a += b; b <<<= bits; b ^= a.
-    let mix = |a, b, bits| [[add(a, b)].as_slice(), &rotate_left(b, bits), &[xor(b, a)]].concat();
-    let round = [
-        mix(v0, v1, 13).as_slice(),
-        &rotate_left(v0, 32),
-        &mix(v2, v3, 16),
-        &mix(v0, v3, 21),
-        &mix(v2, v1, 17),
-        &rotate_left(v2, 32),
-    ]
-    .concat();
-    round.repeat(count)
-}
-
 /// Returns 1 for a datagram of a session that was not there before, and notes its number; else 0.
 fn program(map: &Map) -> Vec<Instruction> {
     const SKB_LOAD_BYTES: i32 = 26;
     const MAP_LOOKUP: i32 = 1;
     // Index and number, a word of SipHash, are aligned as one on the stack, and the code is after them.
     const PLACE: i16 = -16;
-    let [v0, v1, v2, v3] = V;
-    let compress = |word| [[xor(v3, word)].as_slice(), &rounds(2), &[xor(v0, word)]].concat();
+    let [hash, ..] = V;
     [
         [
             set(R2, INDEX),
@@ -166,21 +133,17 @@ fn program(map: &Map) -> Vec<Instruction> {
         // The code.
         &[0, 1, 2, 3].map(|word| load_64(V[usize::from(word as u16)], R7, 8 * word)),
         &[load_64(R8, R10, PLACE), to_le_64(R8)],
-        &compress(R8),
+        &siphash::compress(R8, 2),
         // The last word has no bytes of the message, and their count.
         &[set(R8, 8), shift_left(R8, 56)],
-        &compress(R8),
-        &[xor_immediate(v2, 0xff)],
-        &rounds(4),
+        &siphash::compress(R8, 2),
+        &siphash::finish(4),
         &[
-            xor(v0, v1),
-            xor(v2, v3),
-            xor(v0, v2),
-            shift_left(v0, 32),
-            shift_right(v0, 32),
+            shift_left(hash, 32),
+            shift_right(hash, 32),
             load_32(R5, R10, PLACE + 8),
             to_be_32(R5),
-            skip_if_same(v0, R5, 2),
+            skip_if_same(hash, R5, 2),
             set(R0, 0),
             EXIT,
         ],

@@ -6,7 +6,7 @@ use host::FourTuple;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::write;
 use siphasher::sip::SipHasher13;
-use std::hash::{Hash as _, Hasher as _};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -53,21 +53,45 @@ impl Owners {
         self.key
     }
 
-    /// The owner of a connection.
+    /// The rounds of SipHash for each word, and after the last one.
+    pub(crate) const ROUNDS: [usize; 2] = [1, 3];
+    /// Bytes that are hashed.
+    pub(crate) const LEN: usize = 36;
+
+    /// The owner of a connection. A program in the kernel computes the same ([`crate::QueueProgram`]): of both ends, the
+    /// lesser one first, the halves of the addresses, those of IPv4 mapped to IPv6; and then the ports.
     #[must_use]
     pub fn of(&self, tuple: &FourTuple) -> usize {
         let FourTuple { local, local_port, remote, remote_port } = *tuple;
-        let mut ends = [(local, local_port), (remote, remote_port)];
+        let mut ends = [(halves(local), local_port), (halves(remote), remote_port)];
         ends.sort_unstable();
-        let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
-        ends.hash(&mut hasher);
-        (hasher.finish() % self.workers as u64) as usize
+        let mut hashed = [0; Owners::LEN];
+        let (addresses, ports) = hashed.split_at_mut(32);
+        let words = ends.into_iter().flat_map(|(halves, _)| halves);
+        for (place, word) in addresses.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        for (place, (_, port)) in ports.chunks_exact_mut(2).zip(ends) {
+            place.copy_from_slice(&port.to_le_bytes());
+        }
+        let hash = SipHasher13::new_with_keys(self.key[0], self.key[1]).hash(&hashed);
+        (hash % self.workers as u64) as usize
     }
 
     /// The owner of a packet; the first worker, if it belongs to no connection.
     fn of_packet(&self, packet: &Packet) -> usize {
         FourTuple::of_packet(packet).map_or(0, |tuple| self.of(&tuple))
     }
+}
+
+/// The halves of an address.
+fn halves(address: IpAddr) -> [u64; 2] {
+    let bits = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+    .to_bits();
+    [(bits >> 64) as u64, bits as u64]
 }
 
 /// A worker, as the others see it.
@@ -151,7 +175,6 @@ impl<P> Steering<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::IpAddr;
     use wire::{Body, Icmp, Ip, Quote, Segment, SeqNumber};
 
     fn tuple(n: u16) -> FourTuple {

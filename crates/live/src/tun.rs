@@ -2,7 +2,8 @@
 
 use crate::error::Doing;
 use crate::netlink::DeviceCounts;
-use crate::{ControlProgram, Error, Netlink};
+use crate::queue_program::QUEUES;
+use crate::{Error, Netlink, QueueProgram};
 use rustix::io::Errno;
 use std::io;
 use std::num::NonZeroUsize;
@@ -45,27 +46,33 @@ impl Tun {
         Ok(one.unwrap_or_else(|| unreachable!("there is one")))
     }
 
-    /// Makes a device like [`Tun::open`] with a second queue for segments with SYN and without ACK, and a third one for
-    /// others with RST ([`Tun::control_queues`]). Each has room for as many packets as the first one, so that a flood of
-    /// SYNs takes the room of SYNs alone, and one of RSTs that of RSTs. The program is the device's until it is gone.
+    /// Makes a device like [`Tun::open`] with three queues for each worker: for segments with SYN and without ACK, for
+    /// others with RST, and for all else ([`Tun::control_queues`]). Each has room for as many packets as any, so that a
+    /// flood of SYNs takes the room of SYNs alone, and one of RSTs that of RSTs. Packets of a connection are for its owner. The
+    /// program is the device's until it is gone.
     ///
     /// # Errors
-    /// As [`Tun::open`], and if the kernel has no such programs for devices (before Linux 4.16).
-    pub fn open_with_control_queues(
+    /// As [`Tun::open_queues`], and if the kernel has no such programs for devices (before Linux 4.16).
+    pub fn open_with_program(
         name: &str,
         offload: Offload,
         mtu: u16,
-        program: &ControlProgram,
-    ) -> Result<Tun, Error> {
-        const QUEUES: NonZeroUsize = NonZeroUsize::new(3).unwrap();
-        let queues: [Tun; 3] = match Tun::open_queues(name, offload, mtu, QUEUES)?.try_into() {
-            Ok(queues) => queues,
-            Err(_) => unreachable!("there are three"),
-        };
-        let [tun, syns, rsts] = queues;
-        let action = || format!("giving SYNs and RSTs queues of TUN device {name}");
-        program.attach(&tun).doing(action)?;
-        Ok(Tun { control: Some([syns.descriptor, rsts.descriptor]), ..tun })
+        program: &QueueProgram,
+    ) -> Result<Vec<Tun>, Error> {
+        let workers = program.workers();
+        let queues = NonZeroUsize::new(QUEUES * workers).unwrap_or(NonZeroUsize::MIN);
+        let mut tuns = Tun::open_queues(name, offload, mtu, queues)?;
+        let mut rsts = tuns.split_off(2 * workers).into_iter();
+        let mut syns = tuns.split_off(workers).into_iter();
+        for tun in &mut tuns {
+            let control = [syns.next(), rsts.next()].map(|tun| tun.map(|tun| tun.descriptor));
+            if let [Some(syns), Some(rsts)] = control {
+                tun.control = Some([syns, rsts]);
+            }
+        }
+        let action = || format!("choosing the queues of TUN device {name} by a BPF program");
+        tuns.first().map_or(Ok(()), |tun| program.attach(tun)).doing(action)?;
+        Ok(tuns)
     }
 
     /// The device that another program has made in the network namespace of the calling thread, and whose

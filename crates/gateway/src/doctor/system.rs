@@ -2,8 +2,9 @@
 
 use super::{Finding, interfaces};
 use crate::network::{self, DEVICES, PRIORITY, TABLES};
+use live::inline::Owners;
 use live::netlink::{AnyRule, Family, IpProtocol, ORIGIN, Rule, sysctl};
-use live::{ControlProgram, Netlink};
+use live::{Netlink, QueueProgram};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
@@ -60,11 +61,11 @@ pub(super) fn control_queues(
         return None;
     }
     let why_none = match running {
-        true if network::has_control_queues(netlink) => {
+        true if network::has_control_queues(netlink, gateway) => {
             return Some(Finding::fine(QUEUES, "the gateway has them"));
         }
         true => "its log says why".to_owned(),
-        false => match ControlProgram::load() {
+        false => match QueueProgram::load(&Owners::new(gateway.workers.max(1), [0; 2])) {
             Ok(_) => return Some(Finding::fine(QUEUES, "the process can make them")),
             Err(error) => error.to_string(),
         },

@@ -4,7 +4,8 @@ use crate::common::{CLEAN, Folder, GATEWAY, INTERFACES, World, beside, configura
 use crate::pair::{Pair, wait_for_association};
 use crate::process::Running;
 use gateway::doctor::{Finding, Severity, examine};
-use live::ControlProgram;
+use live::QueueProgram;
+use live::inline::Owners;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{
     CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
@@ -24,11 +25,11 @@ fn queues(running: &Running) -> usize {
 }
 
 /// Whether programs can be loaded here.
-fn loads(test: &str) -> bool {
+pub(crate) fn loads(test: &str) -> bool {
     let refused = |error: &live::Error| {
         let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");
     };
-    ControlProgram::load().inspect_err(refused).is_ok()
+    QueueProgram::load(&Owners::new(1, [0; 2])).inspect_err(refused).is_ok()
 }
 
 /// Takes from the calling thread, and from the programs that it starts, what lets them load BPF programs. Says whether
@@ -42,7 +43,7 @@ pub(crate) fn give_up_bpf() -> bool {
         sets.permitted.remove(capability);
     }
     set_capabilities(None, sets).unwrap();
-    ControlProgram::load().is_err()
+    QueueProgram::load(&Owners::new(1, [0; 2])).is_err()
 }
 
 /// What is found about them at the gateway's node, with these keys.
@@ -59,15 +60,14 @@ fn an_upgrade_keeps_the_queues_of_syns_and_rsts() {
         if !loads("the queues of SYNs and RSTs") {
             return;
         }
-        for (keys, expected) in [("", 6), ("workers = 2", 4), ("mode = \"split\"", 6)] {
+        for (keys, expected) in [("", 6), ("workers = 2", 12), ("mode = \"split\"", 6)] {
             let Some(world) = World::new(CLEAN, "queues") else { return };
             let running = Running::with(&world, "queues", keys);
             running.told("READY=1");
             assert_eq!(queues(&running), expected, "{keys}");
             let said = about_queues(&world, keys, true);
             let said: Vec<_> = said.iter().map(|finding| finding.message.as_str()).collect();
-            let of_one_worker = ["the gateway has them"];
-            assert_eq!(said, if expected == 6 { &of_one_worker[..] } else { &[] }, "{keys}");
+            assert_eq!(said, ["the gateway has them"], "{keys}");
             for _ in 0..2 {
                 let upgraded = running.call(&world, &["upgrade"]);
                 let text = String::from_utf8_lossy(&upgraded.stderr);
@@ -161,9 +161,9 @@ fn the_examination_says_whether_syns_and_rsts_can_have_queues_of_their_own() {
             return;
         }
         let Some(world) = World::new(CLEAN, "doctor-queues") else { return };
-        assert_eq!(about_queues(&world, "", false)[0].severity, Severity::Fine);
-        // Each has a queue that the kernel chooses.
-        assert_eq!(about_queues(&world, "workers = 2", false), []);
+        for keys in ["", "workers = 2"] {
+            assert_eq!(about_queues(&world, keys, false)[0].severity, Severity::Fine, "{keys}");
+        }
         let gateway = configuration("");
         let without = world.at(GATEWAY, || give_up_bpf().then(|| examine(&gateway, false)));
         let Some(findings) = without else { return };

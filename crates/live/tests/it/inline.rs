@@ -3,8 +3,8 @@
 use crate::common::permitted;
 use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
-use live::inline::{Counts, Inline, Side};
-use live::{Clock, ControlProgram, Error, Namespace, Netlink, Offload, Tun, netlink};
+use live::inline::{Counts, Inline, Owners, Side};
+use live::{Clock, Error, Namespace, Netlink, Offload, QueueProgram, Tun, netlink};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -122,11 +122,11 @@ fn devices(open: impl Fn(&str) -> Result<Tun, Error>) -> [Tun; 2] {
 }
 
 /// The program that gives SYNs and RSTs queues of their own; `None`, and a word about it, where it may not be loaded.
-fn program(test: &str) -> Option<ControlProgram> {
+fn program(test: &str) -> Option<QueueProgram> {
     let refused = |error: &Error| {
         let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {error}");
     };
-    ControlProgram::load().inspect_err(refused).ok()
+    QueueProgram::load(&Owners::new(1, [0; 2])).inspect_err(refused).ok()
 }
 
 /// What is counted once so many packets of the LAN were read, and [`Carrying::before_data`].
@@ -160,8 +160,9 @@ fn floods_of_syns_and_rsts_take_no_room_of_other_packets_in_a_device_and_few_are
         let namespace = Namespace::create("room").unwrap();
         // Nothing is read meanwhile.
         let tuns = namespace.run(|| {
-            let tuns =
-                devices(|name| Tun::open_with_control_queues(name, Offload::Full, 1500, &program));
+            let tuns = devices(|name| {
+                Ok(Tun::open_with_program(name, Offload::Full, 1500, &program)?.remove(0))
+            });
             let sender = Sender::new();
             for (flood, number) in
                 floods.iter().flat_map(|flood| (0..FLOOD).map(move |n| (flood, n)))
@@ -219,7 +220,7 @@ fn the_name_of_a_device_with_several_queues_is_taken() {
     let Some(program) = program("taken") else { return };
     let namespace = Namespace::create("taken").unwrap();
     let errors = namespace.run(|| {
-        let open = || Tun::open_with_control_queues("link0", Offload::Full, 1500, &program);
+        let open = || Tun::open_with_program("link0", Offload::Full, 1500, &program);
         let _tun = open().unwrap();
         [open().err(), Tun::open("link0", Offload::Full, 1500).err()]
     });

@@ -1,5 +1,6 @@
 use super::*;
 use crate::bpf::bpf;
+use host::FourTuple;
 use std::cell::UnsafeCell;
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -21,12 +22,12 @@ struct TestRun {
 }
 
 /// What the program returns for a packet.
-fn queue(program: &ControlProgram, packet: &[u8]) -> u32 {
+fn queue(program: &QueueProgram, packet: &[u8]) -> u32 {
     // The kernel takes an Ethernet header off, as this run has one for all programs.
     let ether_type = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
     let frame = [&[0; 12][..], &ether_type, packet].concat();
     let run = TestRun {
-        program: program.0.as_fd().as_raw_fd() as u32,
+        program: program.program.as_fd().as_raw_fd() as u32,
         result: 7.into(),
         len: frame.len() as u32,
         len_out: 0.into(),
@@ -65,15 +66,21 @@ fn with(mut packet: Vec<u8>, place: usize, bytes: &[u8]) -> Vec<u8> {
     packet
 }
 
+/// The program for so many workers; `None`, and a word about it, where it may not be loaded.
+fn load(workers: usize) -> Option<(Owners, QueueProgram)> {
+    let owners = Owners::new(workers, [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
+    match QueueProgram::load(&owners) {
+        Ok(program) => Some((owners, program)),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "SKIPPED the program for queues: {error}");
+            None
+        }
+    }
+}
+
 #[test]
 fn syns_are_for_the_second_queue_and_rsts_for_the_third_and_all_else_is_for_the_first() {
-    let program = match ControlProgram::load() {
-        Ok(program) => program,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED the program for SYNs and RSTs: {error}");
-            return;
-        }
-    };
+    let Some((_, program)) = load(1) else { return };
     let v4 = [1, 2].map(|n| IpAddr::from([10, 0, 0, n]));
     let v6 = [1, 2].map(|n| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, n]));
     let ecn = Flags::ECE | Flags::CWR;
@@ -120,5 +127,54 @@ fn syns_are_for_the_second_queue_and_rsts_for_the_third_and_all_else_is_for_the_
         ("ends after the IP header", syn4[..20].to_vec(), 0),
     ] {
         assert_eq!(queue(&program, &packet), expected, "{what}");
+    }
+}
+
+#[test]
+fn packets_of_a_connection_are_for_the_queues_of_its_owner_in_both_directions() {
+    // Ends that differ in one bit, and such that are the same but for the port.
+    let mut ends = vec![];
+    for port in [1, 2, 0x8000, 0xffff] {
+        for n in [0, 1, 0x80] {
+            ends.push((IpAddr::from([10, n, n, 1]), port));
+            ends.push((IpAddr::from([n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]), port));
+            ends.push((IpAddr::from([0x20, 1, 0, 0, 0, 0, 0, 0, n, 0, 0, 0, 0, 0, n, 1]), port));
+        }
+    }
+    for workers in [2, 3, 8] {
+        let Some((owners, program)) = load(workers) else { return };
+        let mut owned = vec![0; workers];
+        for (source, destination) in ends.iter().flat_map(|a| ends.iter().map(move |b| (*a, *b))) {
+            if source.0.is_ipv4() != destination.0.is_ipv4() {
+                continue;
+            }
+            let tuple = FourTuple {
+                local: source.0,
+                local_port: source.1,
+                remote: destination.0,
+                remote_port: destination.1,
+            };
+            let owner = owners.of(&tuple);
+            assert_eq!(owners.of(&tuple.reversed()), owner);
+            owned[owner] += 1;
+            for (kind, flags) in [Flags::ACK, Flags::SYN, Flags::RST].into_iter().enumerate() {
+                let mut packet = Packet { ip: Ip::new(source.0, destination.0), ..Packet::BLANK };
+                let segment = packet.make_tcp();
+                (segment.source_port, segment.destination_port) = (source.1, destination.1);
+                segment.flags = flags;
+                let mut bytes = Vec::new();
+                packet.emit(&[], &mut bytes).unwrap();
+                let expected = (kind * workers + owner) as u32;
+                assert_eq!(queue(&program, &bytes), expected, "{tuple:?}, {flags:?}");
+                if source.0.is_ipv4() {
+                    assert_eq!(queue(&program, &with_options(bytes, 3)), expected);
+                }
+            }
+        }
+        assert!(owned.iter().all(|count| *count > 0), "{owned:?}");
+        // What has no owner is the first worker's.
+        let fragment =
+            with(segment([1, 2].map(|n| IpAddr::from([10, 0, 0, n])), Flags::SYN), 6, &[0, 9]);
+        assert_eq!(queue(&program, &fragment), 0);
     }
 }

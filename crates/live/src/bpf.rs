@@ -1,7 +1,10 @@
 //! BPF: the instructions of our programs, and the system call that loads programs and makes maps. No crate that needs
 //! neither clang nor libelf has them.
 
+mod assembly;
 pub(crate) mod siphash;
+
+pub(crate) use assembly::Assembly;
 
 use crate::Error;
 use crate::error::Doing;
@@ -88,58 +91,9 @@ pub(crate) const fn load_four_bytes(place: i32) -> Instruction {
     instruction(0x20, 0, 0, 0, place)
 }
 
-/// Goes on at the label.
-pub(crate) const fn go_to(label: &'static str) -> Step {
-    Step::Jump(instruction(0x05, 0, 0, 0, 0), label)
-}
-
-/// Goes on at the label if `register == immediate`.
-pub(crate) const fn go_if(register: u8, immediate: i32, label: &'static str) -> Step {
-    Step::Jump(skip_if(register, immediate, 0), label)
-}
-
-/// Goes on at the label if `register != immediate`.
-pub(crate) const fn go_unless(register: u8, immediate: i32, label: &'static str) -> Step {
-    Step::Jump(skip_unless(register, immediate, 0), label)
-}
-
-/// Goes on at the label if `a < b`, without signs.
-pub(crate) const fn go_if_below(a: u8, b: u8, label: &'static str) -> Step {
-    Step::Jump(skip_if_below(a, b, 0), label)
-}
-
-/// A step of a program with labels.
-#[derive(Clone, Copy)]
-pub(crate) enum Step {
-    Do(Instruction),
-    Label(&'static str),
-    /// Goes on at a label, which is later.
-    Jump(Instruction, &'static str),
-}
-
-/// The instructions of a program.
-///
-/// # Panics
-/// If there is no such label.
-pub(crate) fn assemble(steps: &[Step]) -> Vec<Instruction> {
-    let mut program = Vec::new();
-    let mut jumps: Vec<(usize, &str)> = Vec::new();
-    for step in steps {
-        match *step {
-            Step::Do(instruction) => program.push(instruction),
-            Step::Jump(instruction, label) => {
-                jumps.push((program.len(), label));
-                program.push(instruction);
-            }
-            Step::Label(label) => {
-                for (place, _) in jumps.extract_if(.., |(_, to)| *to == label) {
-                    program[place].offset = (program.len() - place - 1) as i16;
-                }
-            }
-        }
-    }
-    assert!(jumps.is_empty(), "no labels for {jumps:?}");
-    program
+/// Skips so many instructions.
+pub(crate) const fn skip(count: i16) -> Instruction {
+    instruction(0x05, 0, 0, count, 0)
 }
 
 /// Skips so many instructions if `register == immediate`.

@@ -7,10 +7,9 @@
 use crate::Error;
 use crate::bpf::siphash::{self, V};
 use crate::bpf::{
-    EXIT, Instruction, Program, R0, R1, R2, R6, R7, R8, R9, R10, Step, add, add_immediate, and,
-    assemble, copy, go_if, go_if_below, go_to, go_unless, load_64, load_byte, load_byte_after,
-    load_four_bytes, load_two_bytes, load_two_bytes_after, modulo, or, set, set_64, shift_left,
-    shift_right, store_64,
+    Assembly, EXIT, Instruction, Program, R0, R1, R2, R6, R7, R8, R9, R10, add, add_immediate, and,
+    copy, load_64, load_byte, load_byte_after, load_four_bytes, load_two_bytes,
+    load_two_bytes_after, modulo, or, set, set_64, shift_left, shift_right, store_64,
 };
 use crate::steering::Owners;
 use rustix::io::Errno;
@@ -28,100 +27,88 @@ const SYN_ACK: i32 = 0x12;
 const SYN: i32 = 0x02;
 const RST: i32 = 0x04;
 
-/// The places of both ends on the stack: the upper and the lower half of the address, and the port.
-const ENDS: [i16; 2] = [-48, -24];
+/// An end of a connection.
+struct End {
+    /// Where the headers of IPv4 and of IPv6 have its address.
+    ipv4: i32,
+    ipv6: i32,
+    /// Where that of TCP has its port.
+    port: i32,
+    /// Its place on the stack: the upper and the lower half of the address, and the port.
+    stack: i16,
+}
+
+const ENDS: [End; 2] = [
+    End { ipv4: 12, ipv6: 8, port: 0, stack: -48 },
+    End { ipv4: 16, ipv6: 24, port: 2, stack: -24 },
+];
 const LOWER: i16 = 8;
 const PORT: i16 = 16;
 
-/// Queues are in this order: those of all workers for other packets, for segments with SYN and without ACK, and for others with RST.
-/// What is no TCP, or has the header of TCP elsewhere, is for the first one.
+/// Queues are in this order: those of all workers for other packets, for segments with SYN and without ACK, and for others
+/// with RST. What is no TCP, or has the header of TCP elsewhere, is for the first one.
 fn program(owners: &Owners) -> Vec<Instruction> {
     let workers = owners.workers() as i32;
-    let mut steps = Vec::new();
-    let mut add_all = |more: &[Step]| steps.extend_from_slice(more);
+    let has_owners = workers > 1;
+    let mut code = Assembly::default();
     // r7 = the length of the IP header.
-    add_all(&[
-        Step::Do(copy(R6, R1)),
-        Step::Do(load_byte(0)),
-        Step::Do(copy(R7, R0)),
-        Step::Do(shift_right(R0, 4)),
-        go_if(R0, 6, "IPv6"),
-        go_unless(R0, 4, "other"),
-        Step::Do(and(R7, 0xf)),
-        Step::Do(shift_left(R7, 2)),
-        Step::Do(load_byte(9)),
-        go_unless(R0, TCP, "other"),
-        // A later fragment has no TCP header.
-        Step::Do(load_two_bytes(6)),
-        Step::Do(and(R0, 0x1fff)),
-        go_unless(R0, 0, "other"),
-    ]);
-    if workers > 1 {
-        add_all(&ENDS.map(|end| store_ipv4(end).map(Step::Do)).concat());
+    code.run([copy(R6, R1), load_byte(0), copy(R7, R0), shift_right(R0, 4)]);
+    code.go_if(R0, 6, "IPv6");
+    code.go_unless(R0, 4, "other");
+    code.run([and(R7, 0xf), shift_left(R7, 2), load_byte(9)]);
+    code.go_unless(R0, TCP, "other");
+    // A later fragment has no TCP header.
+    code.run([load_two_bytes(6), and(R0, 0x1fff)]);
+    code.go_unless(R0, 0, "other");
+    if has_owners {
+        ENDS.iter().for_each(|end| code.run(store_ipv4(end)));
     }
-    add_all(&[
-        go_to("TCP"),
-        Step::Label("IPv6"),
-        // Without extension headers.
-        Step::Do(set(R7, 40)),
-        Step::Do(load_byte(6)),
-        go_unless(R0, TCP, "other"),
-    ]);
-    if workers > 1 {
-        add_all(&ENDS.map(|end| store_ipv6(end).map(Step::Do)).concat());
+    code.go("TCP");
+    // Without extension headers.
+    code.label("IPv6");
+    code.run([set(R7, 40), load_byte(6)]);
+    code.go_unless(R0, TCP, "other");
+    if has_owners {
+        ENDS.iter().for_each(|end| code.run(store_ipv6(end)));
     }
     // r8 = the first queue of the kind.
-    add_all(&[
-        Step::Label("TCP"),
-        Step::Do(load_byte_after(R7, 13)),
-        Step::Do(copy(R8, R0)),
-        Step::Do(and(R0, SYN_ACK)),
-        go_if(R0, SYN, "SYN"),
-        Step::Do(and(R8, RST)),
-        go_if(R8, RST, "RST"),
-        Step::Do(set(R8, 0)),
-        go_to("owner"),
-        Step::Label("SYN"),
-        Step::Do(set(R8, workers)),
-        go_to("owner"),
-        Step::Label("RST"),
-        Step::Do(set(R8, 2 * workers)),
-        Step::Label("owner"),
-    ]);
-    if workers > 1 {
-        add_all(&add_owner(owners));
+    code.label("TCP");
+    code.run([load_byte_after(R7, 13), copy(R8, R0), and(R0, SYN_ACK)]);
+    code.go_if(R0, SYN, "SYN");
+    code.run([and(R8, RST)]);
+    code.go_if(R8, RST, "RST");
+    code.run([set(R8, 0)]);
+    code.go("owner");
+    code.label("SYN");
+    code.run([set(R8, workers)]);
+    code.go("owner");
+    code.label("RST");
+    code.run([set(R8, 2 * workers)]);
+    code.label("owner");
+    if has_owners {
+        add_owner(&mut code, owners);
     }
-    add_all(&[
-        Step::Do(copy(R0, R8)),
-        Step::Do(EXIT),
-        Step::Label("other"),
-        Step::Do(set(R0, 0)),
-        Step::Do(EXIT),
-    ]);
-    assemble(&steps)
-}
-
-/// The place of an end's address among both in the packet.
-fn number(end: i16) -> i32 {
-    i32::from(end == ENDS[1])
+    code.run([copy(R0, R8), EXIT]);
+    code.label("other");
+    code.run([set(R0, 0), EXIT]);
+    code.finish()
 }
 
 /// Stores the IPv4 address of an end, mapped to IPv6 (RFC 4291 §2.5.5.2).
-fn store_ipv4(end: i16) -> [Instruction; 7] {
+fn store_ipv4(end: &End) -> [Instruction; 7] {
     [
-        load_four_bytes(12 + 4 * number(end)),
+        load_four_bytes(end.ipv4),
         set(R1, 0xffff),
         shift_left(R1, 32),
         or(R0, R1),
-        store_64(R10, end + LOWER, R0),
+        store_64(R10, end.stack + LOWER, R0),
         set(R1, 0),
-        store_64(R10, end, R1),
+        store_64(R10, end.stack, R1),
     ]
 }
 
 /// Stores the IPv6 address of an end.
-fn store_ipv6(end: i16) -> [Instruction; 12] {
-    let place = 8 + 16 * number(end);
+fn store_ipv6(end: &End) -> Vec<Instruction> {
     let half = |place, to| {
         [
             load_four_bytes(place),
@@ -132,60 +119,43 @@ fn store_ipv6(end: i16) -> [Instruction; 12] {
             store_64(R10, to, R0),
         ]
     };
-    let [a, b, c, d, e, f] = half(place, end);
-    let [g, h, i, j, k, l] = half(place + 8, end + LOWER);
-    [a, b, c, d, e, f, g, h, i, j, k, l]
+    [half(end.ipv6, end.stack), half(end.ipv6 + 8, end.stack + LOWER)].concat()
 }
 
 /// `r8 +=` the number of the connection's owner ([`Owners::of`]).
-fn add_owner(owners: &Owners) -> Vec<Step> {
-    let [one, other] = ENDS;
-    let load = |part| [load_64(R1, R10, one + part), load_64(R2, R10, other + part)].map(Step::Do);
-    let compare = [go_if_below(R1, R2, "one first"), go_if_below(R2, R1, "other first")];
-    // r7 and r9 are to point to the ends in order.
-    let point = |first, second| {
-        [copy(R7, R10), add_immediate(R7, first), copy(R9, R10), add_immediate(R9, second)]
-            .map(Step::Do)
-    };
+fn add_owner(code: &mut Assembly, owners: &Owners) {
+    for End { port, stack, .. } in ENDS {
+        code.run([load_two_bytes_after(R7, port), store_64(R10, stack + PORT, R0)]);
+    }
+    // r7 and r9 point to the ends, the lesser one first.
+    let [one, other] = ENDS.map(|end| end.stack);
+    for part in [0, LOWER, PORT] {
+        code.run([load_64(R1, R10, one + part), load_64(R2, R10, other + part)]);
+        code.go_if_below(R1, R2, "in order");
+        code.go_if_below(R2, R1, "in reverse");
+    }
+    let point = |to, place: i16| [copy(to, R10), add_immediate(to, place.into())];
+    code.label("in order");
+    code.run([point(R7, one), point(R9, other)].concat());
+    code.go("ordered");
+    code.label("in reverse");
+    code.run([point(R7, other), point(R9, one)].concat());
+    code.label("ordered");
+    let [of_word, of_end] = Owners::ROUNDS;
+    for (register, word) in V.into_iter().zip(siphash::state(owners.key())) {
+        code.run(set_64(register, word));
+    }
+    for (end, part) in [(R7, 0), (R7, LOWER), (R9, 0), (R9, LOWER)] {
+        code.run([load_64(R0, end, part)]);
+        code.run(siphash::compress(R0, of_word));
+    }
+    // The ports, and the length of all.
+    code.run([load_64(R0, R7, PORT), load_64(R7, R9, PORT), shift_left(R7, 16), or(R0, R7)]);
+    code.run([set(R7, Owners::LEN as i32), shift_left(R7, 56), or(R0, R7)]);
+    code.run(siphash::compress(R0, of_word));
+    code.run(siphash::finish(of_end));
     let [hash, ..] = V;
-    let state = V.into_iter().zip(siphash::state(owners.key()));
-    let words = [(R7, 0), (R7, LOWER), (R9, 0), (R9, LOWER)];
-    let hashed = [
-        state.flat_map(|(register, word)| set_64(register, word)).collect::<Vec<_>>(),
-        words
-            .map(|(end, part)| {
-                [vec![load_64(R0, end, part)], siphash::compress(R0, Owners::ROUNDS[0])].concat()
-            })
-            .concat(),
-        // The ports, and the length of all.
-        vec![
-            load_64(R0, R7, PORT),
-            load_64(R7, R9, PORT),
-            shift_left(R7, 16),
-            or(R0, R7),
-            set(R7, Owners::LEN as i32),
-            shift_left(R7, 56),
-            or(R0, R7),
-        ],
-        siphash::compress(R0, Owners::ROUNDS[0]),
-        siphash::finish(Owners::ROUNDS[1]),
-        vec![modulo(hash, owners.workers() as i32), add(R8, hash)],
-    ]
-    .concat();
-    let ports = [(0, one), (2, other)].map(|(place, end)| {
-        [load_two_bytes_after(R7, place), store_64(R10, end + PORT, R0)].map(Step::Do)
-    });
-    [
-        ports.concat(),
-        [0, LOWER, PORT].map(|part| [load(part), compare].concat()).concat(),
-        vec![Step::Label("one first")],
-        point(one.into(), other.into()).to_vec(),
-        vec![go_to("hash"), Step::Label("other first")],
-        point(other.into(), one.into()).to_vec(),
-        vec![Step::Label("hash")],
-        hashed.into_iter().map(Step::Do).collect(),
-    ]
-    .concat()
+    code.run([modulo(hash, owners.workers() as i32), add(R8, hash)]);
 }
 
 /// The program, loaded into the kernel.

@@ -347,6 +347,13 @@ def faults(row: record.Row) -> list[str]:
     return found
 
 
+def together(file: Path, rows: list[record.Row]) -> list[record.Row]:
+    """These rows, and those of other modes that the file has, in order."""
+    kept = json.loads(file.read_text())["rows"] if file.exists() else []
+    of_modes = {row["mode"]: row for row in [*kept, *rows]}
+    return [of_modes[mode] for mode in MODES if mode in of_modes]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Runs the modes, and keeps the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -362,16 +369,17 @@ def main(arguments: Sequence[str]) -> int:
     namespaces.ended_in_order()
     record.say("compiling lasthopd")
     program = field_path.lasthopd()
+    circumstances = record.circumstances()
     rows, failed = [], False
     for mode in modes:
         row = run(program, mode, given.connections, 60 * given.minutes, given.seed)
         record.say(json.dumps(row))
-        rows.append(row)
+        rows.append({**row, "date": circumstances["date"]})
         for fault in faults(row):
             record.say(f"FAULT, {mode}: {fault}")
             failed = True
-    result = {**record.circumstances(), "rows": rows}
-    record.keep(record.RESULTS / "field-chaos.json", result)
+    file = record.RESULTS / "field-chaos.json"
+    record.keep(file, {**circumstances, "rows": together(file, rows)})
     return int(failed)
 
 

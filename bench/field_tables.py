@@ -259,6 +259,7 @@ def chaos(result: Result) -> str:
     def line(words: str, values: Sequence[object]) -> None:
         lines.append([words, *map(str, values)])
 
+    line("date", [row["date"] for row in rows])
     line("connections at a time", [f"{row['connections']:,}" for row in rows])
     line("minutes", [f"{row['seconds'] / 60:g}" for row in rows])
     for event in rows[0]["events"]:

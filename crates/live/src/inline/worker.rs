@@ -117,6 +117,8 @@ impl<B: Middlebox> Worker<B> {
             self.flush();
             let removed = self.devices.iter().any(|device| device.removed);
             let goes_on = self.obey();
+            // What a command made it send does not wait until the thread has slept.
+            self.flush();
             if removed || !goes_on {
                 self.send_rest();
                 let counts = self.counts();

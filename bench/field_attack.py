@@ -328,15 +328,10 @@ def run(programs: Mapping[str, Path], mode: str, given: argparse.Namespace) -> I
                 yield row
 
 
-def together(file: Path, rows: list[record.Row]) -> list[record.Row]:
-    """The rows of a file with these in their places."""
-
-    def key(row: record.Row) -> tuple[int, int, int]:
-        names = [case.name for case in CASES]
-        return ALL.index(row["mode"]), names.index(row["case"]), -row["rate"]
-
-    kept = json.loads(file.read_text())["rows"] if file.exists() else []
-    return [row for _, row in sorted({key(row): row for row in [*kept, *rows]}.items())]
+def place(row: record.Row) -> tuple[int, int, int]:
+    """The order of rows in the table."""
+    names = [case.name for case in CASES]
+    return ALL.index(row["mode"]), names.index(row["case"]), -row["rate"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -360,7 +355,7 @@ def main(arguments: Sequence[str]) -> int:
         "flood": namespaces.build("lasthop-live", "--example", "flood") / "examples" / "flood",
     }
     measured = [row for mode in modes for row in run(programs, mode, given)]
-    rows = together(given.out, measured) if given.add else measured
+    rows = record.together(given.out, measured, place) if given.add else measured
     about = {"rounds": given.rounds, "seconds": SECONDS, "mbps": RATE}
     record.keep(given.out, {**record.circumstances(), **about, "rows": rows})
     return int(not all(row["ok"] for row in rows))

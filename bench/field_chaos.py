@@ -347,13 +347,6 @@ def faults(row: record.Row) -> list[str]:
     return found
 
 
-def together(file: Path, rows: list[record.Row]) -> list[record.Row]:
-    """These rows, and those of other modes that the file has, in order."""
-    kept = json.loads(file.read_text())["rows"] if file.exists() else []
-    of_modes = {row["mode"]: row for row in [*kept, *rows]}
-    return [of_modes[mode] for mode in MODES if mode in of_modes]
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs the modes, and keeps the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -379,7 +372,8 @@ def main(arguments: Sequence[str]) -> int:
             record.say(f"FAULT, {mode}: {fault}")
             failed = True
     file = record.RESULTS / "field-chaos.json"
-    record.keep(file, {**circumstances, "rows": together(file, rows)})
+    all_rows = record.together(file, rows, lambda row: MODES.index(row["mode"]))
+    record.keep(file, {**circumstances, "rows": all_rows})
     return int(failed)
 
 

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,12 @@ def circumstances() -> Row:
         "machine": peers.machine(),
         "date": datetime.date.today().isoformat(),
     }
+
+
+def together(file: Path, rows: Sequence[Row], key: Callable[[Row], Any]) -> list[Row]:
+    """These rows, and those of a file with other keys, in the order of keys."""
+    kept = json.loads(file.read_text())["rows"] if file.exists() else []
+    return [row for _, row in sorted({key(row): row for row in [*kept, *rows]}.items())]
 
 
 def lasthop_version() -> str:

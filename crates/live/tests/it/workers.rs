@@ -322,12 +322,17 @@ fn the_limit_of_memory_is_that_of_all_workers() {
     if !permitted("workers-memory") {
         return;
     }
-    const LIMIT: u64 = 14_000_000;
-    const BURST: usize = 2_000_000;
+    const LIMIT: u64 = 20_000_000;
+    const BURST: usize = 1_000_000;
+    const CONNECTIONS: usize = 40;
+    // Each worker has half of the limit. Below three quarters of that a connection may still write all of
+    // its burst; from there on each may write 64 KiB.
+    const MOST: u64 = LIMIT * 3 / 4 + 2 * BURST as u64 + (CONNECTIONS << 16) as u64;
+    const { assert!(MOST < LIMIT && (CONNECTIONS * BURST) as u64 > LIMIT * 3 / 2) };
     let namespace = Namespace::create("workers-memory").unwrap();
     let (stack, _reports) = start(&namespace, Some(LIMIT), BURST);
     // The peers read nothing.
-    let streams: Vec<_> = (0..24).map(|_| connect(&namespace, OURS[0], 9)).collect();
+    let streams: Vec<_> = (0..CONNECTIONS).map(|_| connect(&namespace, OURS[0], 9)).collect();
     let mut largest = 0;
     // For a while after it is in use, and until then for long.
     for poll in 0..2000 {

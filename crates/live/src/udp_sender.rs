@@ -2,7 +2,7 @@
 
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use rustix::io::Errno;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd as _;
 
@@ -19,6 +19,8 @@ pub struct UdpSender {
     address: SocketAddr,
     /// The kernel can do it, as far as is known.
     offloads: bool,
+    /// Why the last ones could not be sent.
+    failure: Option<ErrorKind>,
 }
 
 /// The most datagrams in one call: the kernel's limit before Linux 6.10.
@@ -31,7 +33,7 @@ impl UdpSender {
     #[must_use]
     pub fn new(socket: UdpSocket) -> UdpSender {
         let address = SocketAddr::from(([0; 4], 0));
-        UdpSender { socket, waiting: Vec::new(), len: 0, address, offloads: true }
+        UdpSender { socket, waiting: Vec::new(), len: 0, address, offloads: true, failure: None }
     }
 
     /// The socket.
@@ -43,14 +45,15 @@ impl UdpSender {
     /// Sends a datagram, perhaps later.
     ///
     /// # Errors
-    /// Those that waited cannot be sent, or this one.
+    /// Those that waited cannot be sent, or this one, as with [`UdpSender::flush`].
     pub fn send(&mut self, datagram: &[u8], address: SocketAddr) -> io::Result<()> {
         let sent = match self.takes(datagram.len(), address) {
             true => Ok(()),
             false => self.flush(),
         };
         if datagram.is_empty() {
-            return sent.and(self.socket.send_to(datagram, address).map(drop));
+            let empty = self.socket.send_to(datagram, address).map(drop);
+            return sent.and(self.unless_known(empty));
         }
         if self.waiting.is_empty() {
             (self.len, self.address) = (datagram.len(), address);
@@ -75,14 +78,21 @@ impl UdpSender {
     /// Sends what waits.
     ///
     /// # Errors
-    /// Some cannot be sent, and are lost.
+    /// Some cannot be sent, and are lost. It is returned once, until datagrams can be sent again or
+    /// cannot for another reason.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
         let sent = self.send_waiting();
         self.waiting.clear();
-        sent
+        self.unless_known(sent)
+    }
+
+    fn unless_known(&mut self, sent: io::Result<()>) -> io::Result<()> {
+        let failure = sent.as_ref().err().map(io::Error::kind);
+        let is_known = std::mem::replace(&mut self.failure, failure) == failure;
+        if is_known { Ok(()) } else { sent }
     }
 
     fn send_waiting(&mut self) -> io::Result<()> {

@@ -101,14 +101,22 @@ fn those_that_have_to_be_fragmented_arrive() {
 }
 
 #[test]
-fn a_failure_is_told_and_others_are_sent() {
+fn a_failure_is_told_once_in_a_row_and_others_are_sent() {
     let to = socket(on(Ipv4Addr::LOCALHOST));
     let mut sender = UdpSender::new(socket(on(Ipv4Addr::LOCALHOST)));
-    // There is no port 0.
+    for _ in 0..2 {
+        // There is no port 0.
+        for is_told in [true, false, false] {
+            sender.send(&[1; 10], on(Ipv4Addr::LOCALHOST)).unwrap();
+            assert_eq!(sender.flush().is_err(), is_told);
+        }
+        sender.send(&[1; 10], on(Ipv4Addr::LOCALHOST)).unwrap();
+        sender.send(&[2; 10], to.local_addr().unwrap()).unwrap();
+        sender.flush().unwrap();
+        assert_eq!(receive(&to), [2; 10]);
+    }
     sender.send(&[1; 10], on(Ipv4Addr::LOCALHOST)).unwrap();
     assert!(sender.send(&[2; 10], to.local_addr().unwrap()).is_err());
-    sender.flush().unwrap();
-    assert_eq!(receive(&to), [2; 10]);
 }
 
 proptest! {

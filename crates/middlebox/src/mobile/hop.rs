@@ -92,6 +92,9 @@ impl Hop {
             self.relays.connect_srp(now, local, station);
         }
         self.relays.resume_srp(now, station, self.handoff);
+        // Without an address or a route, the host's TCP could neither send nor be reached. It tries again at once when an
+        // acknowledgment comes.
+        self.relays.reprobe_to(now, self.own.map(Some));
     }
 
     /// The state of all connections is lost.

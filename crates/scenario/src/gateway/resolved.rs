@@ -61,8 +61,12 @@ fn with_defaults(own: Alone, written: &Written) -> Alone {
     let mut reprobing = Rlci::default();
     reprobing.signal = false;
     match written.mode {
-        // Over the hop, SRP carries the connections, or they are the host's own; or there are none.
-        Mode::Pair | Mode::Mobile | Mode::Spep | Mode::Notify => own,
+        // Over the hop, SRP carries the connections; or there are none.
+        Mode::Pair | Mode::Spep | Mode::Notify => own,
+        Mode::Mobile => {
+            reprobing.rate_limit = Some(false);
+            own.or_mechanisms(vec![Mechanism::Rlci(reprobing)])
+        }
         // Losses have a cause, and the path to the hop is shared with others.
         Mode::Split if written.esp.is_some() => own
             .or_mechanisms(vec![Mechanism::Eln(Eln::of_every_hole()), Mechanism::Rlci(reprobing)]),

@@ -99,6 +99,8 @@ fn go_on_after_an_outage(agent: &str, outage: Outage) {
                 network.roam(0);
             }
         };
+        // Nothing is in flight any more: no acknowledgment will come that lets the host's TCP send what it could not.
+        thread::sleep(Duration::from_millis(300));
         take();
         thread::sleep(Duration::from_millis(100));
         ends.iter_mut().for_each(|end| end.write_all(b"b").unwrap());

@@ -189,7 +189,13 @@ impl<A: Application + Clone> Host<A> {
         {
             listener.half_open += 1;
         }
+        let (tuple, is_closed) = (slot.tuple(), slot.connection.state() == State::Closed);
         self.insert(slot);
+        if is_closed {
+            // It does not change its state any more, which would do this.
+            self.by_tuple.remove(&tuple);
+            self.closed.push(id.index);
+        }
         self.make_busy(id.index);
         Ok(id)
     }

@@ -479,6 +479,22 @@ fn a_connection_can_move_to_a_host_that_takes_over_the_address() {
 }
 
 #[test]
+fn a_connection_that_is_closed_when_it_moves_is_not_open_at_the_other_host() {
+    let (mut line, now) = busy_line();
+    let id = line.hosts[0].connections().next().unwrap().0;
+    line.hosts[0].fail_connections(now);
+    let snapshot = line.hosts[0].snapshot_connection(now, id).unwrap();
+
+    let mut other = Host::new(ADDRESSES[0], Seed(77).stream("other"));
+    let moved = other.adopt_connection(now, snapshot).unwrap();
+    assert_eq!(other.open_connections(), 0);
+    assert!(other.connection(moved).is_some());
+    line.hosts[0] = other;
+    line.serve(now, 0);
+    assert_eq!(line.hosts[0].connections().count(), 0);
+}
+
+#[test]
 fn every_kind_of_traffic_survives_restorations_every_few_milliseconds_under_any_clock() {
     for port in TRAFFIC..TRAFFIC + KINDS {
         let mut deeds = BTreeMap::from([(0, Deed::Open { seed: 1, port })]);

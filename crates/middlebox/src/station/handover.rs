@@ -91,6 +91,7 @@ impl<E: Exchange> BaseStation<E> {
                 self.outgoing.push(self.message_to(mobile, message));
                 // What was in flight to it is lost, and its connections know nothing of this hop.
                 self.relays.reprobe_to(now, self.registry.addresses(mobile));
+                self.relays.resume_srp_with(now, mobile);
             }
             Action::Fetch { request, from } => {
                 if !self.exchange.ask(now, &request, from) {

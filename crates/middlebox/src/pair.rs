@@ -32,7 +32,8 @@ base::settings! {
         pub share: bool,
         /// Where the hop loses at least one of 256 packets and is not shared, and for the first 256, what is sent last
         /// before there is nothing more to send is sent once more, and a probe follows: so the loss of a short message
-        /// costs no timeout. It takes an eighth of the rate at most.
+        /// costs no timeout. After an interruption of a hop that is not shared, the first of what was probably lost is sent
+        /// again at once, too. It takes an eighth of the rate at most.
         pub repeat: bool,
         /// The largest packet of the hop, bytes.
         pub mtu: u32 as Kind::at_least(Pair::LEAST_MTU),

@@ -302,9 +302,13 @@ impl Association {
     }
 
     /// The handoff is over, or the link is back: a SACK and a probe are sent at once. What the answer shows to be
-    /// lost is retransmitted at once.
+    /// lost is retransmitted at once. With [`Config::repeat`], if the peer was not heard for a while, the first segments that
+    /// are probably lost are sent again even before.
     pub fn resume(&mut self, now: Time) {
         let now = self.clock.local(now);
+        let was_heard_at = self.heard_at;
+        let is_interrupted =
+            self.is_suspended || now.since(was_heard_at) > self.sender.rtt.timeout();
         self.is_suspended = false;
         (self.heard_at, self.timer, self.waiting_since) = (now, Time::NEVER, None);
         if self.phase == Phase::Opening && !self.is_opener {
@@ -316,6 +320,9 @@ impl Association {
             Phase::Open => {
                 self.probe_due = true;
                 self.receiver.request_sack(now);
+                if is_interrupted {
+                    self.sender.on_interruption(was_heard_at);
+                }
                 self.sender.rtt.on_path_change(now);
                 self.sender.pacing.on_path_change(now);
             }

@@ -10,7 +10,7 @@ use crate::rtt::Rtt;
 use base::{Ring, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use tail::Allowance;
+use tail::{Allowance, Interruption};
 use wire::srp::Segment;
 
 /// What a segment brings; the rest is looked up when it is sent.
@@ -105,6 +105,9 @@ pub(crate) struct Sender {
     /// repetition.
     probed: u64,
     sent_at: Time,
+    /// Until the peer has answered after an interruption of the hop. After a handoff it is not known.
+    #[serde(skip)]
+    interruption: Option<Interruption>,
     /// Segments that a SACK has just acknowledged.
     #[serde(skip)]
     newly: Vec<Record>,
@@ -135,6 +138,7 @@ impl Sender {
             allowance: Allowance::default(),
             probed: 0,
             sent_at: Time::ZERO,
+            interruption: None,
             newly: Vec::new(),
         }
     }

@@ -84,6 +84,13 @@ impl Association {
 
     fn next_segment(&mut self, now: Time) -> Option<(Pdu, Payload)> {
         let is_allowed = self.flight_allows();
+        // They are in flight already.
+        if self.sender.is_interrupted()
+            && self.sender.pacing.next() <= now
+            && let Some((number, record)) = self.sender.next_interrupted(now)
+        {
+            return Some(self.repeat(now, number, &record));
+        }
         if self.sender.pacing.next() > now || !is_allowed {
             let waits = is_allowed && self.has_segment();
             self.sender.pacing.set_waits(waits);
@@ -113,10 +120,14 @@ impl Association {
         let Some((number, record)) = self.sender.next_repeat(now) else {
             return Some((self.probe(now, true), Payload::default()));
         };
+        Some(self.repeat(now, number, &record))
+    }
+
+    fn repeat(&mut self, now: Time, number: u64, record: &Record) -> (Pdu, Payload) {
         self.statistics.repetitions += 1;
-        let (name, chunk, payload) = self.chunk_again(&record);
+        let (name, chunk, payload) = self.chunk_again(record);
         self.sender.send_repeat(now, number, payload.len, extra(chunk));
-        Some(self.segment(number, name, chunk, payload))
+        self.segment(number, name, chunk, payload)
     }
 
     fn probe(&mut self, now: Time, is_of_tail: bool) -> Pdu {

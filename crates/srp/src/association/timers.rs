@@ -20,6 +20,9 @@ impl Association {
             let due = if self.has_segment() { Time::ZERO } else { self.tail_due() };
             next = next.min(due.max(self.sender.pacing.next()));
         }
+        if self.phase == Phase::Open && self.sender.is_interrupted() {
+            next = next.min(self.sender.pacing.next());
+        }
         self.clock.world(next)
     }
 

@@ -41,6 +41,7 @@ impl Sender {
         let latest = self.on_latest(now, sack, begin..highest_end.max(cumulative))?;
         let answered = self.on_probe_answer(now, sack);
         told.is_news |= answered.is_some();
+        self.interruption.take_if(|it| answered.is_some_and(|order| order >= it.probe));
         let reached = latest.max(answered).unwrap_or(0);
         for number in begin..cumulative {
             self.on_arrived(number);

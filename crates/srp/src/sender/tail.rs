@@ -1,6 +1,8 @@
 //! The tail: what is sent last before there is nothing more to send. Nothing that is sent later shows that it was
 //! lost. On a hop that loses packets it is sent once more, while the hop would be idle, and a probe follows, whose
 //! answer names what was lost all the same (compare the tail loss probe of RFC 8985 §7.2, which is for the timeout).
+//!
+//! The same is done with what an interruption of the hop has probably lost first, until the peer has answered.
 
 use super::{Record, Sender, State};
 use base::{Duration, Rate, Time};
@@ -37,6 +39,16 @@ impl Allowance {
     }
 }
 
+/// What an interruption of the hop has probably lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interruption {
+    /// The place of the probe that was sent after it in the order of transmissions.
+    pub(super) probe: u64,
+    /// The segments that are still to be sent again, by number.
+    next: u64,
+    until: u64,
+}
+
 impl Default for Allowance {
     fn default() -> Allowance {
         Allowance { bytes: Allowance::MOST, since: Time::ZERO }
@@ -44,7 +56,7 @@ impl Default for Allowance {
 }
 
 impl Sender {
-    /// The most segments of a tail that are repeated.
+    /// The most segments of a tail that are repeated, or of those before an interruption.
     const TAIL: u64 = 32;
     /// The hop counts as one that loses packets if at least one of so many is lost, and if the fate of fewer is known.
     const LOSSY: u64 = 256;
@@ -71,14 +83,54 @@ impl Sender {
         for number in begin.max(end.saturating_sub(Sender::TAIL))..end {
             let Some(record) = self.records.get(number).copied() else { continue };
             if record.state == State::InFlight && !record.is_repeated {
-                let is_allowed = self.allowance.take(now, self.pacing.rate(), record.size);
-                return is_allowed.then_some((number, record));
+                return self.allows_repeat(now, &record).then_some((number, record));
             }
         }
         None
     }
 
-    /// A segment of the tail is sent again, with so much data, although it may still arrive.
+    fn allows_repeat(&mut self, now: Time, record: &Record) -> bool {
+        self.allowance.take(now, self.pacing.rate(), record.size)
+    }
+
+    /// The hop is there again, and the peer was last heard before it was interrupted. Until half a round trip before, what
+    /// was sent had arrived, and the peer's answers are lost; what was sent later is lost itself.
+    pub(crate) fn on_interruption(&mut self, heard_at: Time) {
+        let one_way = self.rtt.smoothed().unwrap_or(Duration::ZERO) / 2;
+        let is_lost = |number: &u64| {
+            self.records.get(*number).is_some_and(|record| {
+                record.state == State::InFlight && record.sent_at + one_way >= heard_at
+            })
+        };
+        let first = (self.records.begin()..self.records.end()).find(is_lost);
+        let probe = self.order + 1;
+        self.interruption = first.filter(|_| self.repeats).map(|next| Interruption {
+            probe,
+            next,
+            until: next + Sender::TAIL,
+        });
+    }
+
+    /// Whether something that was lost by an interruption is to be sent again.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interruption.is_some()
+    }
+
+    /// The next segment that was lost by an interruption. `None` from then on if there is no other among the
+    /// first, or too much was repeated of late.
+    pub(crate) fn next_interrupted(&mut self, now: Time) -> Option<(u64, Record)> {
+        let Interruption { probe, next, until } = self.interruption.take()?;
+        let is_lost = |record: &&Record| record.state == State::InFlight && record.order < probe;
+        let (number, record) = (next..until.min(self.records.end()))
+            .find_map(|number| Some((number, *self.records.get(number).filter(is_lost)?)))?;
+        if !self.allows_repeat(now, &record) {
+            return None;
+        }
+        self.interruption = Some(Interruption { probe, next: number + 1, until });
+        Some((number, record))
+    }
+
+    /// A segment is sent again, with so much data, although it may still arrive.
     pub(crate) fn send_repeat(&mut self, now: Time, number: u64, len: u32, extra: u64) {
         let sent_at = self.sent_at;
         if let Some(record) = self.records.get_mut(number) {

@@ -174,6 +174,40 @@ fn a_handoff_loses_nothing_and_goes_on_at_once() {
     assert_eq!(read(&world, 1), 5_000_000);
 }
 
+/// Milliseconds from the end of an interruption until something new can be read.
+fn first_after_interruption(repeat: bool) -> Option<u64> {
+    let mut world = world(Config { repeat, ..known() }, [0.0, 0.0]);
+    open(&mut world, 1, 5_000_000);
+    world.run(world.now + millis(1000));
+    world.is_down = true;
+    world.run(world.now + Duration::from_secs(3));
+    world.is_down = false;
+    let before = read(&world, 1);
+    for end in 0..2 {
+        let now = world.local(end);
+        world.association(end).resume(now);
+        world.settle(end);
+    }
+    let after = (1..1000).find(|_| {
+        world.run(world.now + millis(1));
+        read(&world, 1) > before
+    });
+    world.run(world.now + Duration::from_secs(6));
+    assert_eq!(read(&world, 1), 5_000_000);
+    let repeated = world.association(0).statistics().repetitions;
+    assert_eq!(repeated > 0, repeat);
+    // The first ones, and the tail at the end.
+    assert!(repeated <= 64, "{repeated}");
+    after
+}
+
+#[test]
+fn after_an_interruption_the_first_segments_are_sent_again_before_the_peer_answers() {
+    let [alone, repeated] = [false, true].map(|repeat| first_after_interruption(repeat).unwrap());
+    // Half a round trip, and one and a half.
+    assert!((50..60).contains(&repeated) && (150..160).contains(&alone), "{repeated}, {alone}");
+}
+
 /// The share of a hop of 20 Mbit/s that is used in the 250 ms after a handoff to it, whose round trip is
 /// 20 ms, from one with this round trip and rate.
 fn share_after(round_trip: Duration, bps: u64) -> f64 {

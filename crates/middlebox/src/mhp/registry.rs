@@ -13,8 +13,8 @@ use wire::{Mobility, MobilityMessage, Outcome};
 /// What a base station is to do. `R` names a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action<R> {
-    /// To tell the mobile host that data transfer is to resume.
-    Confirm { mobile: IpAddr, attachment: u64, outcome: Outcome },
+    /// To tell the mobile host that data transfer is to resume; it is told again if it asks again.
+    Confirm { mobile: IpAddr, attachment: u64, outcome: Outcome, is_first: bool },
     /// To request the state from another base station.
     Fetch { request: Request, from: IpAddr },
     /// To answer a requester with the state of all connections of the mobile host, and to remove them.
@@ -50,6 +50,8 @@ pub(crate) struct Registry<R> {
 struct Record<R> {
     other: Option<IpAddr>,
     attachment: u64,
+    /// The attachment that was confirmed last.
+    confirmed: Option<u64>,
     attach: Mobility,
     state: State<R>,
     /// When it was last heard of.
@@ -172,7 +174,8 @@ impl<R: Copy> Registry<R> {
                 (None, Some(_)) => State::Serving { outcome: Outcome::Lost },
                 (None, None) => State::Serving { outcome: Outcome::Complete },
             };
-            let record = Record { other, attachment, attach: *attach, state, seen: now };
+            let (attach, confirmed) = (*attach, None);
+            let record = Record { other, attachment, confirmed, attach, state, seen: now };
             self.expires = self.expires.min(now + Self::LIFETIME);
             self.mobiles.insert(mobile, record);
             if let Some(other) = other {
@@ -231,7 +234,9 @@ impl<R: Copy> Registry<R> {
     /// Asks the base station `from`, which is known to have had the state in an incarnation or not; or
     /// confirms the attachment.
     fn proceed(&mut self, mobile: IpAddr, from: Option<(IpAddr, Option<u32>)>) {
-        let Some(Record { state, attachment, attach, .. }) = self.mobiles.get_mut(&mobile) else {
+        let Some(Record { state, attachment, confirmed, attach, .. }) =
+            self.mobiles.get_mut(&mobile)
+        else {
             return;
         };
         match (state, from) {
@@ -243,7 +248,9 @@ impl<R: Copy> Registry<R> {
             }
             (&mut State::Serving { outcome }, _) => {
                 let attachment = *attachment;
-                self.actions.push_back(Action::Confirm { mobile, attachment, outcome });
+                let is_first = confirmed.replace(attachment) != Some(attachment);
+                let confirm = Action::Confirm { mobile, attachment, outcome, is_first };
+                self.actions.push_back(confirm);
             }
             _ => {}
         }

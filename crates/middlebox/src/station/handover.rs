@@ -82,7 +82,7 @@ impl<E: Exchange> BaseStation<E> {
 
     fn act(&mut self, now: Time, action: Action<E::Requester>) {
         match action {
-            Action::Confirm { mobile, attachment, outcome } => {
+            Action::Confirm { mobile, attachment, outcome, is_first } => {
                 self.counts.confirmed += 1;
                 self.counts.lost += u64::from(outcome == Outcome::Lost);
                 let incarnation = self.registry.incarnation();
@@ -91,7 +91,9 @@ impl<E: Exchange> BaseStation<E> {
                 self.outgoing.push(self.message_to(mobile, message));
                 // What was in flight to it is lost, and its connections know nothing of this hop.
                 self.relays.reprobe_to(now, self.registry.addresses(mobile));
-                self.relays.resume_srp_with(now, mobile);
+                if is_first {
+                    self.relays.resume_srp_with(now, mobile);
+                }
             }
             Action::Fetch { request, from } => {
                 if !self.exchange.ask(now, &request, from) {

@@ -52,7 +52,7 @@ fn state_that_came_here_and_went_on_is_asked_for_where_it_went() {
     assert_eq!(asked(actions(&mut here)), (address(2), Some(200)));
     here.on_reply(MOBILE, Some(Reply::State));
     let outcome = Outcome::Complete;
-    let confirmed = Action::Confirm { mobile: MOBILE, attachment: 7, outcome };
+    let confirmed = Action::Confirm { mobile: MOBILE, attachment: 7, outcome, is_first: true };
     assert!(actions(&mut here).contains(&confirmed));
 }
 
@@ -74,7 +74,8 @@ fn two_that_take_each_other_for_where_the_state_is_do_not_ask_for_ever() {
             [Action::Fetch { .. }] => asked += 1,
             ref last => {
                 let outcome = Outcome::Lost;
-                let lost = Action::Confirm { mobile: MOBILE, attachment: 7, outcome };
+                let lost =
+                    Action::Confirm { mobile: MOBILE, attachment: 7, outcome, is_first: true };
                 assert!(last.contains(&lost), "{last:?}");
                 break;
             }
@@ -106,6 +107,6 @@ fn a_host_that_is_here_again_when_an_earlier_attachment_is_superseded_is_served(
     assert_eq!(asked(&mut here), (address(2), 5));
     here.on_reply(MOBILE, Some(Reply::State));
     let outcome = Outcome::Complete;
-    let confirmed = Action::Confirm { mobile: MOBILE, attachment: 5, outcome };
+    let confirmed = Action::Confirm { mobile: MOBILE, attachment: 5, outcome, is_first: true };
     assert!(actions(&mut here).contains(&confirmed));
 }

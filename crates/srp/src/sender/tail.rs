@@ -7,6 +7,7 @@
 use super::{Record, Sender, State};
 use base::{Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What repetitions may take: an eighth of the hop's rate, and what has not been used of it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -40,13 +41,12 @@ impl Allowance {
 }
 
 /// What an interruption of the hop has probably lost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Interruption {
     /// The place of the probe that was sent after it in the order of transmissions.
     pub(super) probe: u64,
     /// The segments that are still to be sent again, by number.
-    next: u64,
-    until: u64,
+    runs: [Range<u64>; 2],
 }
 
 impl Default for Allowance {
@@ -93,22 +93,29 @@ impl Sender {
         self.allowance.take(now, self.pacing.rate(), record.size)
     }
 
-    /// The hop is there again, and the peer was last heard before it was interrupted. Until half a round trip before, what
-    /// was sent had arrived, and the peer's answers are lost; what was sent later is lost itself.
+    /// The hop is there again, and the peer was last heard before it was interrupted. If it was interrupted at the
+    /// peer's end, the first segment that is in flight was lost already; if at this end, all that was sent until then
+    /// has arrived. Some from both places on are sent again.
     pub(crate) fn on_interruption(&mut self, heard_at: Time) {
-        let one_way = self.rtt.smoothed().unwrap_or(Duration::ZERO) / 2;
-        let is_lost = |number: &u64| {
-            self.records.get(*number).is_some_and(|record| {
-                record.state == State::InFlight && record.sent_at + one_way >= heard_at
-            })
+        if !self.repeats {
+            return;
+        }
+        let all = self.records.begin()..self.records.end();
+        let mut in_flight = all.filter(|number| self.is_in_flight_since(*number, Time::ZERO));
+        let Some(first) = in_flight.next() else { return };
+        let [of_peer, of_own] = {
+            let end = first + Sender::TAIL / 2;
+            let later = (end..self.records.end())
+                .find(|number| self.is_in_flight_since(*number, heard_at))
+                .unwrap_or(end);
+            [first..end, later..later + Sender::TAIL / 2]
         };
-        let first = (self.records.begin()..self.records.end()).find(is_lost);
-        let probe = self.order + 1;
-        self.interruption = first.filter(|_| self.repeats).map(|next| Interruption {
-            probe,
-            next,
-            until: next + Sender::TAIL,
-        });
+        self.interruption = Some(Interruption { probe: self.order + 1, runs: [of_peer, of_own] });
+    }
+
+    fn is_in_flight_since(&self, number: u64, since: Time) -> bool {
+        let record = self.records.get(number);
+        record.is_some_and(|record| record.state == State::InFlight && record.sent_at >= since)
     }
 
     /// Whether something that was lost by an interruption is to be sent again.
@@ -119,14 +126,16 @@ impl Sender {
     /// The next segment that was lost by an interruption. `None` from then on if there is no other among the
     /// first, or too much was repeated of late.
     pub(crate) fn next_interrupted(&mut self, now: Time) -> Option<(u64, Record)> {
-        let Interruption { probe, next, until } = self.interruption.take()?;
+        let Interruption { probe, mut runs } = self.interruption.take()?;
         let is_lost = |record: &&Record| record.state == State::InFlight && record.order < probe;
-        let (number, record) = (next..until.min(self.records.end()))
+        let (number, record) = runs
+            .iter_mut()
+            .flatten()
             .find_map(|number| Some((number, *self.records.get(number).filter(is_lost)?)))?;
         if !self.allows_repeat(now, &record) {
             return None;
         }
-        self.interruption = Some(Interruption { probe, next: number + 1, until });
+        self.interruption = Some(Interruption { probe, runs });
         Some((number, record))
     }
 

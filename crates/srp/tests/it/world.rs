@@ -50,6 +50,8 @@ pub(crate) struct World {
     pub(crate) is_on_wire: bool,
     /// All that is sent is lost: the link is down.
     pub(crate) is_down: bool,
+    /// The link is down at this end: nothing leaves it, and nothing arrives.
+    pub(crate) is_down_at: Option<usize>,
     /// The machines of both ends are busy: the ends see what happens at multiples of this time only.
     pub(crate) tick: Duration,
 }
@@ -76,6 +78,7 @@ impl World {
             config: accepting,
             is_on_wire: false,
             is_down: false,
+            is_down_at: None,
             tick: Duration::ZERO,
         }
     }
@@ -182,7 +185,7 @@ impl World {
     fn send(&mut self, end: usize, srp: Srp, payload: Payload) {
         let bytes = 28 + srp.len() as u64 + u64::from(payload.len);
         let srp = if self.is_on_wire { on_wire(srp, payload) } else { srp };
-        if self.is_down {
+        if self.is_down || self.is_down_at == Some(end) {
             return;
         }
         for at in self.hops[end].send(self.now, bytes) {
@@ -220,7 +223,9 @@ impl World {
                 && first.key().0 <= self.now
             {
                 let (end, srp, payload) = first.remove();
-                self.arrive(end, &srp, payload);
+                if self.is_down_at != Some(end) {
+                    self.arrive(end, &srp, payload);
+                }
             }
             for end in 0..2 {
                 let now = self.local(end);

@@ -98,6 +98,13 @@ impl Pacing {
         }
     }
 
+    /// How many full segments the rate lets pass in a time; 0 if it is not known.
+    pub(crate) fn segments_in(&self, time: Duration) -> u64 {
+        let bps = self.rate().map_or(0, Rate::as_bps);
+        let bytes = u128::from(bps) * u128::from(time.as_nanos()) / 8_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX) / self.segment
+    }
+
     /// The rate at which to send now; without a limit if `None`.
     fn pace(&self, rtt: &Rtt) -> Option<Rate> {
         let pace = match &self.source {

@@ -4,11 +4,14 @@ use super::{Association, Phase};
 use crate::config::Config;
 use crate::sender::{Content, Record};
 use crate::stream::{Control, Flags, StreamId, StreamState};
-use base::Time;
+use base::{Duration, Time};
 use wire::srp::{Chunk, Limits, Pdu, Segment};
 use wire::{Payload, Srp};
 
 impl Association {
+    /// The turns of all streams take no longer than this, unless each sends one segment.
+    const ROUND: Duration = Duration::from_millis(2);
+
     /// The next PDU to be sent, with its data; ports are 0, the owner addresses it. `None`: nothing until the
     /// next call of another function.
     pub fn poll_transmit(&mut self, now: Time) -> Option<(Srp, Payload)> {
@@ -104,7 +107,8 @@ impl Association {
             return Some(self.segment(number, name, chunk, payload));
         }
         if self.sender.accepts_new()
-            && let Some(slot) = self.slots.next_active()
+            && let Some(slot) =
+                self.slots.next_active(self.sender.pacing.segments_in(Association::ROUND))
         {
             return self.new_segment(now, slot);
         }

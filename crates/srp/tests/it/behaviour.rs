@@ -212,6 +212,29 @@ fn after_an_interruption_at_either_end_the_first_segments_are_sent_again_before_
     }
 }
 
+/// The most segments that a stream sends in a row, of so many that always have data, over a hop of this rate.
+fn longest_turn(streams: u16, bps: u64) -> usize {
+    let mut world = world(Config { rate: Rate::from_bps(bps), ..Config::default() }, [0.0, 0.0]);
+    for connection in 0..streams {
+        open(&mut world, connection, 20_000_000);
+    }
+    world.run(world.now + millis(300));
+    // All are open.
+    world.order.clear();
+    world.run(world.now + millis(200));
+    assert!(world.order.len() > 100);
+    world.order.chunk_by(|one, other| one == other).map(<[u16]>::len).max().unwrap()
+}
+
+#[test]
+fn a_turn_of_a_stream_has_several_segments_if_all_turns_take_two_milliseconds_at_most() {
+    // Full segments in 2 ms: 166, 16 and 1.
+    assert_eq!(longest_turn(10, 1_000_000_000), 8);
+    assert_eq!(longest_turn(40, 1_000_000_000), 4);
+    assert_eq!(longest_turn(5, 100_000_000), 3);
+    assert_eq!(longest_turn(5, 10_000_000), 1);
+}
+
 /// The share of a hop of 20 Mbit/s that is used in the 250 ms after a handoff to it, whose round trip is
 /// 20 ms, from one with this round trip and rate.
 fn share_after(round_trip: Duration, bps: u64) -> f64 {

@@ -52,6 +52,8 @@ pub(crate) struct World {
     pub(crate) is_down: bool,
     /// The link is down at this end: nothing leaves it, and nothing arrives.
     pub(crate) is_down_at: Option<usize>,
+    /// The streams whose segments the first end has sent, in order.
+    pub(crate) order: Vec<u16>,
     /// The machines of both ends are busy: the ends see what happens at multiples of this time only.
     pub(crate) tick: Duration,
 }
@@ -79,6 +81,7 @@ impl World {
             is_on_wire: false,
             is_down: false,
             is_down_at: None,
+            order: Vec::new(),
             tick: Duration::ZERO,
         }
     }
@@ -185,6 +188,9 @@ impl World {
     fn send(&mut self, end: usize, srp: Srp, payload: Payload) {
         let bytes = 28 + srp.len() as u64 + u64::from(payload.len);
         let srp = if self.is_on_wire { on_wire(srp, payload) } else { srp };
+        if let (0, Pdu::Data(segment)) = (end, &srp.pdu) {
+            self.order.push(segment.stream);
+        }
         if self.is_down || self.is_down_at == Some(end) {
             return;
         }

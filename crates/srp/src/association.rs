@@ -302,8 +302,8 @@ impl Association {
     }
 
     /// The handoff is over, or the link is back: a SACK and a probe are sent at once. What the answer shows to be
-    /// lost is retransmitted at once. With [`Config::repeat`], if the peer was not heard for a while, the first segments that
-    /// are probably lost are sent again even before.
+    /// lost is retransmitted at once. With [`Config::repeat`], if the peer was not heard for a while, some segments that
+    /// may be lost are sent again even before.
     pub fn resume(&mut self, now: Time) {
         let now = self.clock.local(now);
         let was_heard_at = self.heard_at;

@@ -46,8 +46,8 @@ pub struct Config {
     pub give_up: Duration,
     /// On a dedicated hop that loses at least one of 256 packets, and until the fate of so many is known: what is sent
     /// last before there is nothing more to send, up to 32 segments, is sent once more, if an eighth of the rate is
-    /// enough for that, and a probe follows. So the loss of a short message costs no timeout. On any dedicated hop, the first of
-    /// what an interruption has probably lost is sent again before the peer answers ([`crate::Association::resume`]).
+    /// enough for that, and a probe follows. So the loss of a short message costs no timeout. On any dedicated hop, some of
+    /// what an interruption may have lost is sent again before the peer answers ([`crate::Association::resume`]).
     /// Default: false.
     pub repeat: bool,
     /// A segment carries bytes of several writes although their payloads do not continue each other: its payload

@@ -9,7 +9,7 @@ use wire::srp::{Chunk, Limits, Pdu, Segment};
 use wire::{Payload, Srp};
 
 impl Association {
-    /// The turns of all streams take no longer than this, unless each sends one segment.
+    /// All streams together have their turns in this time, if a segment of each takes no longer.
     const ROUND: Duration = Duration::from_millis(2);
 
     /// The next PDU to be sent, with its data; ports are 0, the owner addresses it. `None`: nothing until the
@@ -108,7 +108,7 @@ impl Association {
         }
         if self.sender.accepts_new()
             && let Some(slot) =
-                self.slots.next_active(self.sender.pacing.segments_in(Association::ROUND))
+                self.slots.next_active(|| self.sender.pacing.segments_in(Association::ROUND))
         {
             return self.new_segment(now, slot);
         }

@@ -32,7 +32,7 @@ struct Active {
     streams: BTreeMap<u128, VecDeque<u32>>,
     /// The users whose queues are not empty, in turn.
     turn: VecDeque<u128>,
-    /// The stream whose turn it is, which is the last in its user's queue, and how many segments more it may send.
+    /// The slot of the stream whose turn it is, and how many segments more it may send.
     #[serde(skip)]
     current: Option<(u32, u64)>,
 }
@@ -73,9 +73,9 @@ impl Active {
         Some((user, slot))
     }
 
-    /// A stream of this user has its turn: how many segments it may send. Until its next turn, at least as many streams
-    /// have theirs as there are users, times its user's streams; together they send about `round` segments.
-    fn turn(&self, user: u128, round: u64) -> u64 {
+    /// How many segments a stream of this user may send in its turn, so that about `round` are sent until its next one:
+    /// before that, each stream of its user has a turn, and each user as many.
+    fn turn_length(&self, user: u128, round: u64) -> u64 {
         let streams = self.streams.get(&user).map_or(1, VecDeque::len);
         (round / (self.turn.len() * streams).max(1) as u64).clamp(1, Active::TURN)
     }
@@ -195,9 +195,9 @@ impl Slots {
         !self.active.turn.is_empty()
     }
 
-    /// The next stream that has something to send; it goes to the end of its user's queue. Until it has its next turn, about
-    /// `round` segments are sent, if each stream has one at least.
-    pub(super) fn next_active(&mut self, round: u64) -> Option<u32> {
+    /// The next stream that has something to send: that whose turn it is, or another one, which goes to the end of its
+    /// user's queue. `round`: about how many segments are sent from one turn of a stream to its next.
+    pub(super) fn next_active(&mut self, round: impl Fn() -> u64) -> Option<u32> {
         if let Some((slot, left)) = self.active.current.take()
             && left > 0
             && self.get(slot).is_some_and(StreamState::has_segment)
@@ -209,7 +209,7 @@ impl Slots {
             let Some(stream) = self.get_mut(slot) else { continue };
             if stream.has_segment() {
                 self.active.push(user, slot);
-                self.active.current = Some((slot, self.active.turn(user, round) - 1));
+                self.active.current = Some((slot, self.active.turn_length(user, round()) - 1));
                 return Some(slot);
             }
             stream.flags -= Flags::ACTIVE;

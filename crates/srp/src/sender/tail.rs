@@ -2,7 +2,7 @@
 //! lost. On a hop that loses packets it is sent once more, while the hop would be idle, and a probe follows, whose
 //! answer names what was lost all the same (compare the tail loss probe of RFC 8985 §7.2, which is for the timeout).
 //!
-//! The same is done with what an interruption of the hop has probably lost first, until the peer has answered.
+//! After an interruption of the hop, some of what it may have lost is sent again, too, until the peer has answered.
 
 use super::{Record, Sender, State};
 use base::{Duration, Rate, Time};
@@ -40,7 +40,7 @@ impl Allowance {
     }
 }
 
-/// What an interruption of the hop has probably lost.
+/// What an interruption of the hop may have lost.
 #[derive(Clone, Debug)]
 pub(super) struct Interruption {
     /// The place of the probe that was sent after it in the order of transmissions.
@@ -97,34 +97,28 @@ impl Sender {
     /// peer's end, the first segment that is in flight was lost already; if at this end, all that was sent until then
     /// has arrived. Some from both places on are sent again.
     pub(crate) fn on_interruption(&mut self, heard_at: Time) {
-        if !self.repeats {
-            return;
-        }
-        let all = self.records.begin()..self.records.end();
-        let mut in_flight = all.filter(|number| self.is_in_flight_since(*number, Time::ZERO));
-        let Some(first) = in_flight.next() else { return };
-        let [of_peer, of_own] = {
-            let end = first + Sender::TAIL / 2;
-            let later = (end..self.records.end())
-                .find(|number| self.is_in_flight_since(*number, heard_at))
-                .unwrap_or(end);
-            [first..end, later..later + Sender::TAIL / 2]
+        let run = |begin: u64, since: Time| {
+            let first = (begin..self.records.end()).find(|number| {
+                self.records.get(*number).is_some_and(|record| {
+                    record.state == State::InFlight && record.sent_at >= since
+                })
+            });
+            let first = first.unwrap_or(self.records.end());
+            first..first + Sender::TAIL / 2
         };
-        self.interruption = Some(Interruption { probe: self.order + 1, runs: [of_peer, of_own] });
+        let if_at_peer = run(self.records.begin(), Time::ZERO);
+        let if_at_own = run(if_at_peer.end, heard_at);
+        let interruption = Interruption { probe: self.order + 1, runs: [if_at_peer, if_at_own] };
+        self.interruption = self.repeats.then_some(interruption);
     }
 
-    fn is_in_flight_since(&self, number: u64, since: Time) -> bool {
-        let record = self.records.get(number);
-        record.is_some_and(|record| record.state == State::InFlight && record.sent_at >= since)
-    }
-
-    /// Whether something that was lost by an interruption is to be sent again.
+    /// Whether something that an interruption may have lost is to be sent again.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interruption.is_some()
     }
 
-    /// The next segment that was lost by an interruption. `None` from then on if there is no other among the
-    /// first, or too much was repeated of late.
+    /// The next segment that an interruption may have lost. `None`, also from then on, if none is left, or too much was
+    /// repeated of late.
     pub(crate) fn next_interrupted(&mut self, now: Time) -> Option<(u64, Record)> {
         let Interruption { probe, mut runs } = self.interruption.take()?;
         let is_lost = |record: &&Record| record.state == State::InFlight && record.order < probe;

@@ -206,7 +206,7 @@ fn after_an_interruption_at_either_end_the_first_segments_are_sent_again_before_
     for end in 0..2 {
         let [alone, repeated] =
             [false, true].map(|repeat| first_after_interruption(end, repeat).unwrap());
-        // Half a round trip, and up to 20 ms for what has arrived already; and at least one.
+        // Half a round trip, besides up to 20 ms for segments that had arrived; without repetition, at least a whole one.
         assert!((50..75).contains(&repeated), "{end}: {repeated}");
         assert!(alone >= 100, "{end}: {alone}");
     }
